@@ -275,7 +275,8 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._begin_poll()
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
         try:
-            await asyncio.sleep(0)  # with records in store nothing else would wait, and the next ones would not be fetched
+            # With records in store nothing else would wait, and the next ones would not be fetched.
+            await asyncio.sleep(0)
             while True:
                 if self._may_deliver():
                     records = self._partitions.take(most)

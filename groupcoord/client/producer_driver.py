@@ -9,7 +9,6 @@ from groupcoord.client.client_errors import BrokerError, ClientError, Disconnect
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
-from groupcoord.client.producer import producer_events as e
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import MetadataTimeoutError
 from groupcoord.client.producer.producer_record import RecordMetadata
@@ -30,6 +29,7 @@ from groupcoord.client.producer.transaction_manager import (
     ProducerState,
     TransactionManager,
 )
+from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.produce import ProduceRequest
 from groupcoord.protocol.errors import ErrorCode
@@ -67,6 +67,7 @@ class ProducerDriver:
             emit=self._emit,
             told_of_steps=bool(self._listeners),
             transactions=self.transactions,
+            troubles=TroubleLog(f"producer {client_id}", now_ms=now_ms, listen=self._emit),
         )
         self.topics = self.sender.accumulator.topics
         self.changed = asyncio.Event()
@@ -306,10 +307,6 @@ class ProducerDriver:
     # Events.
 
     def _emit(self, event: Event) -> None:
-        if isinstance(event, e.TroubleBegan):
-            _LOG.warning("%s", event.text())
-        elif isinstance(event, e.TroubleEnded):
-            _LOG.info("%s", event.text())
         for listener in self._listeners:
             try:
                 listener(event)

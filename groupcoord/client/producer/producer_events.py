@@ -165,25 +165,3 @@ class TransactionStep(ProducerEvent):
 
     def text(self) -> str:
         return f"its transaction is in state {self.state}{f': {self.error}' if self.error else ''}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TroubleBegan(ProducerEvent):
-    """Something keeps records from being stored. It is logged as a warning, once until it is over."""
-
-    subject: str
-    reason: str
-
-    def text(self) -> str:
-        return f"{self.subject}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TroubleEnded(ProducerEvent):
-    """What ``TroubleBegan`` said of the same ``subject`` is over."""
-
-    subject: str
-    after_ms: int
-
-    def text(self) -> str:
-        return f"{self.subject}: all is well again after {self.after_ms:,} ms"

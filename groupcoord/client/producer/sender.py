@@ -19,6 +19,7 @@ from groupcoord.client.producer.producer_errors import DeliveryTimeoutError, Tra
 from groupcoord.client.producer.record_accumulator import Appended, RecordAccumulator, SendReason
 from groupcoord.client.producer.sequence_numbers import ProducerIdAndEpoch, SequenceNumbers
 from groupcoord.client.producer.transaction_manager import FATAL_FOR_BATCHES, ProducerState, TransactionManager
+from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, TimerFired, partition_names
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.produce import (
@@ -101,7 +102,7 @@ class _Node:
 class Sender:
     """The sender of one producer; ``chance`` returns a number from 0 up to 1.
 
-    ``emit`` gets its events: all of them, or those of troubles only, unless ``told_of_steps``.
+    ``emit`` gets its events, if it is ``told_of_steps``; ``troubles`` is told what keeps records from being stored.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Sender:
         emit: Callable[[Event], None],
         told_of_steps: bool = True,
         transactions: TransactionManager | None = None,
+        troubles: TroubleLog | None = None,
     ) -> None:
         self.accumulator = RecordAccumulator(config, chance)
         self.transactions = transactions
@@ -130,7 +132,7 @@ class Sender:
         self._id_failures = 0
         self._ask_for_id_at_ms = 0
         self._next_check_ms: int | None = None
-        self._troubles: dict[str, int] = {}  # their subjects, and when they began
+        self._troubles = troubles
         self._chosen: dict[str, TopicPartition] = {}  # of each topic, where the last record without a key went
         self._cause: Cause = AdminAction("send")
         self._now_ms = 0
@@ -510,27 +512,16 @@ class Sender:
         self._tell(event, partition=batch.partition, batch=batch.number, **fields)
 
     def begin_trouble(self, subject: str, reason: str, now_ms: int) -> None:
-        """``subject`` keeps records from being stored; it is told once."""
-        if subject not in self._troubles:
-            self._troubles[subject] = self._now_ms = now_ms
-            self._emit(
-                e.TroubleBegan(
-                    at_ms=now_ms, cause=self._cause, producer=self._client_id, subject=subject, reason=reason
-                )
-            )
+        """``subject`` keeps records from being stored."""
+        self._now_ms = now_ms
+        if self._troubles is not None:
+            self._troubles.begin(subject, reason)
 
     def trouble_is_over(self, subject: str, now_ms: int) -> None:
         """``subject`` keeps nothing from being stored, and that is told if it did before."""
-        if self._troubles and (began_ms := self._troubles.pop(subject, None)) is not None:
-            self._emit(
-                e.TroubleEnded(
-                    at_ms=now_ms,
-                    cause=self._cause,
-                    producer=self._client_id,
-                    subject=subject,
-                    after_ms=now_ms - began_ms,
-                )
-            )
+        self._now_ms = now_ms
+        if self._troubles:
+            self._troubles.end(subject)
 
     def memory_is_short(self, now_ms: int) -> None:
         """A record waits for memory."""

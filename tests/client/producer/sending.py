@@ -18,6 +18,7 @@ from groupcoord.client.producer.sender import (
     Sender,
 )
 from groupcoord.client.producer.transaction_manager import TransactionManager
+from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdResponse
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
@@ -50,6 +51,7 @@ class Sending:
             chance=chance,
             emit=self.events.append,
             transactions=transactions,
+            troubles=TroubleLog("p", now_ms=lambda: self.now_ms, listen=self.events.append),
         )
         self.lead(dict.fromkeys(range(partitions), 1))
 

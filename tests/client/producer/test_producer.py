@@ -214,8 +214,8 @@ async def test_a_topic_that_is_not_there_is_waited_for_and_told_of(caplog: pytes
             for stored in await sending:
                 await stored
     messages = [record.getMessage() for record in caplog.records if record.name == "groupcoord.client"]
-    assert messages[0].startswith("topic new: brokers said UNKNOWN_TOPIC_OR_PARTITION")
-    assert messages[1].startswith("topic new: all is well again after")
+    assert messages[0].startswith("producer groupcoord: trouble with topic new: brokers said UNKNOWN_TOPIC_OR_PART")
+    assert messages[1].startswith("producer groupcoord: no more trouble with topic new, after")
     assert [record.levelname for record in caplog.records if record.name == "groupcoord.client"] == ["WARNING", "INFO"]
 
 
@@ -273,9 +273,9 @@ async def test_a_broker_that_hangs_up_is_asked_again(caplog: pytest.LogCaptureFi
             assert (await one.send_and_wait("t", b"a")).offset == 0
         assert await values(real) == [b"a"]
     ours = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "groupcoord.client"]
-    assert [level for level, _ in ours] == ["WARNING", "WARNING", "INFO", "WARNING", "INFO", "INFO"]
-    assert ours[1][1].startswith("t-0: NETWORK_EXCEPTION")
-    assert ours[-1][1].startswith("t-0: all is well again after")
+    assert [level for level, _ in ours] == ["WARNING", "WARNING", "INFO", "INFO"]
+    assert ours[1][1].startswith("producer groupcoord: trouble with t-0: NETWORK_EXCEPTION")
+    assert ours[-1][1].startswith("producer groupcoord: no more trouble with t-0, after")
 
 
 @patiently

@@ -9,6 +9,7 @@ from groupcoord.client.producer import producer_events as e
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import DeliveryTimeoutError
 from groupcoord.client.producer.sender import answers_by_partition, produce_request
+from groupcoord.client.trouble_log import TroubleBegan, TroubleEnded
 from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.apis.produce import ProduceResponse, TopicProduceResponse
 from groupcoord.protocol.errors import ErrorCode
@@ -60,10 +61,10 @@ def test_who_listens_to_nothing_is_told_of_troubles_only() -> None:
     it.lose(sent)
     it.answer(it.poll(200)[0])
     assert it.texts() == [
-        "broker 1: it is gone",
-        "t-0: NETWORK_EXCEPTION: it is gone",
-        "broker 1: all is well again after 200 ms",
-        "t-0: all is well again after 200 ms",
+        "p: trouble with broker 1: it is gone",
+        "p: trouble with t-0: NETWORK_EXCEPTION: it is gone",
+        "p: no more trouble with broker 1, after 200 ms",
+        "p: no more trouble with t-0, after 200 ms",
     ]
 
 
@@ -116,9 +117,9 @@ def test_a_broker_that_cannot_be_reached_is_tried_again_and_told_of_once() -> No
     assert it.connecting == [1, 1]
     it.connects = True
     assert len(it.poll(160)) == 1
-    assert it.texts(e.TroubleBegan, e.TroubleEnded) == [
-        "broker 1: 127.0.0.1:1 cannot be reached",
-        "broker 1: all is well again after 160 ms",
+    assert it.texts(TroubleBegan, TroubleEnded) == [
+        "p: trouble with broker 1: 127.0.0.1:1 cannot be reached",
+        "p: no more trouble with broker 1, after 160 ms",
     ]
     assert it.refreshes == [frozenset("t"), frozenset("t")]
 
@@ -290,8 +291,8 @@ def test_nothing_is_sent_without_an_id() -> None:
     assert it.sender.next_deadline() == 300
     it.gives_ids = True
     assert sequences(it.poll(300)) == [(0, 0, 1)]
-    assert len(it.texts(e.TroubleBegan)) == 1
-    assert it.texts(e.TroubleEnded) == ["producer id: all is well again after 300 ms"]
+    assert len(it.texts(TroubleBegan)) == 1
+    assert it.texts(TroubleEnded) == ["p: no more trouble with producer id, after 300 ms"]
 
 
 @pytest.mark.parametrize("disconnected", [True, False])
@@ -336,7 +337,7 @@ def test_closing_gives_up_what_is_not_acknowledged() -> None:
     it.sender.close(error, 5)
     it.answer(sent, E.NOT_LEADER_OR_FOLLOWER)
     assert it.sender.accumulator.incomplete == {}
-    assert it.texts(e.TroubleBegan) == ["t-0: it was stopped"]
+    assert it.texts(TroubleBegan) == ["p: trouble with t-0: it was stopped"]
 
 
 # --- the wire

@@ -6,6 +6,7 @@ from groupcoord.client.client_errors import ClientError
 from groupcoord.client.producer import producer_events as e
 from groupcoord.client.producer.producer_errors import TransactionAbortedError
 from groupcoord.client.producer.transaction_manager import ProducerSettings, ProducerState, TransactionManager
+from groupcoord.client.trouble_log import TroubleBegan
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
 from tests.client.producer.sending import Sending, sequences
@@ -51,7 +52,7 @@ def test_what_is_not_under_way_when_it_is_aborted_is_not_sent() -> None:
     (done,) = it.done
     assert isinstance(done.error, TransactionAbortedError)
     assert done.batch is not sent.batches[0]
-    assert it.texts(e.TroubleBegan) == []
+    assert it.texts(TroubleBegan) == []
     it.lose(sent)
     assert manager.next_request(0) is None
     (again,) = it.poll(200)
