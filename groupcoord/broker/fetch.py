@@ -326,7 +326,7 @@ def _check_divergence(log: PartitionLog, partition: FetchPartition) -> EpochEndO
     if epoch == UNDEFINED_EPOCH or partition.fetch_offset < log.log_start_offset:
         reason = f"offset {partition.fetch_offset} of epoch {partition.last_fetched_epoch} is not in {log.name}"
         raise BatchError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
-    if end_offset < partition.fetch_offset:
+    if epoch < partition.last_fetched_epoch or end_offset < partition.fetch_offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 

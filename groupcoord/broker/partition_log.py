@@ -476,10 +476,9 @@ class PartitionLog:
     def fill_from(self, leader: "PartitionLog", now_ms: int) -> None:
         """Have all that ``leader`` has, at once."""
         self.start_over_at(leader.log_start_offset)
-        while self.log_end_offset < leader.log_end_offset:
-            read = leader.read(self.log_end_offset, leader.settings.segment_bytes, at_least_one=True, to_end=True)
-            if not self.append_copied(read.data(), now_ms):  # compaction has left a gap at the end
-                self.log_end_offset = leader.log_end_offset
+        for segment in leader.segments:
+            self.append_copied(segment.copy(0, segment.size), now_ms)
+        self.log_end_offset = leader.log_end_offset
         self.held_back_to = leader.high_watermark
 
     def start_follows(self, offset: int) -> None:

@@ -82,7 +82,8 @@ class ReplicaFetcher:
         offset = copy.log_end_offset
         data = self._ask(ctx, topic, partition, follower, copy)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return self._start_over(ctx, topic, partition, follower)
+            self._start_over(ctx, topic, partition, follower)
+            return True
         if data.error_code:
             return False
         if data.diverging_epoch.epoch != UNDEFINED_EPOCH:
@@ -140,17 +141,14 @@ class ReplicaFetcher:
         data: PartitionData = answers[0].response.responses[0].partitions[0]
         return data
 
-    def _start_over(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> bool:
-        """The leader has nothing of what comes next: it begins later, or ends earlier without a history.
+    def _start_over(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
+        """The leader has nothing of what comes next: its log begins later, or is a new one.
 
         Source: ``AbstractFetcherThread.fetchOffsetAndTruncate``.
         """
         log, copy = topic.partitions[partition], topic.copies[partition][follower]
-        if log.log_end_offset < copy.log_end_offset:
-            self._truncate_to(ctx, topic, partition, follower, log.log_end_offset)
-            return True
+        self._told(ctx, topic, partition, follower, log.log_start_offset)
         copy.start_over_at(log.log_start_offset)
-        return True
 
     def _truncate(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, diverging: EpochEndOffset
@@ -158,23 +156,21 @@ class ReplicaFetcher:
         """Source: ``AbstractFetcherThread.getOffsetTruncationState``."""
         copy = topic.copies[partition][follower]
         epoch, end = copy.end_of_epoch(diverging.epoch)
-        if epoch == UNDEFINED_EPOCH:
-            end = diverging.end_offset
-        elif epoch == diverging.epoch:
+        if epoch == diverging.epoch:  # with an older one the next fetch goes on from there
             end = min(end, diverging.end_offset)
-        # With an older epoch than that the next fetch goes on from there.
-        self._truncate_to(ctx, topic, partition, follower, min(end, copy.log_end_offset))
+        self._told(ctx, topic, partition, follower, end)
+        copy.truncate_to(end, ctx.now_ms)
 
-    def _truncate_to(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, offset: int) -> None:
-        copy, leader = topic.copies[partition][follower], topic.metadata.leaders[partition]
-        lost = copy.log_end_offset - offset
-        copy.truncate_to(offset, ctx.now_ms)
-        ctx.emit(
-            LogTruncated,
-            topic=topic.name,
-            partition=partition,
-            broker=follower,
-            leader=leader,
-            offset=offset,
-            lost=lost,
-        )
+    def _told(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, offset: int) -> None:
+        """Say what a follower gives up that is about to have nothing from ``offset`` on."""
+        lost = topic.copies[partition][follower].log_end_offset - offset
+        if lost > 0:
+            ctx.emit(
+                LogTruncated,
+                topic=topic.name,
+                partition=partition,
+                broker=follower,
+                leader=topic.metadata.leaders[partition],
+                offset=offset,
+                lost=lost,
+            )

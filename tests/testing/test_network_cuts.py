@@ -1,6 +1,7 @@
 """A network that is cut between brokers, from the controller or from clients; and a disk that is lost."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
 from groupcoord.broker.leader_election import PartitionState
+from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.record_batch import BatchError, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, MetadataRequest
@@ -178,6 +180,84 @@ async def test_a_broker_that_lost_its_disk_copies_everything_anew() -> None:
         assert await outcome(await produce(kafka, state(kafka).leader)) == ("NONE", 1)
         await kafka.broker(lost).start()
         assert (copies(kafka)[lost], set(state(kafka).isr)) == (2, {1, 2, 3})
+
+
+async def test_a_lost_disk_has_only_what_the_broker_had() -> None:
+    async with gc.Cluster(brokers=4, topics={"orders": 4}, config={"default.replication.factor": 3}) as kafka:
+        await kafka.broker(2).stop()
+        await kafka.broker(2).lose_disk()
+        await kafka.broker(2).start()
+        orders = kafka.core.broker.topics["orders"]
+        assert {len(state.isr) for state in orders.metadata.partitions} == {3}
+
+
+async def test_followers_forget_what_the_leader_was_told_to_delete() -> None:
+    async with trio() as kafka:
+        leader, follower, _ = state(kafka).replicas
+        for offset in range(3):
+            assert await outcome(await produce(kafka, leader)) == ("NONE", offset)
+        orders = kafka.core.broker.topics["orders"]
+        orders.partitions[0].delete_records(2)
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 3)
+        assert orders.copies[0][follower].log_start_offset == 2
+
+
+async def test_a_leader_without_its_disk_takes_from_its_followers_what_they_have() -> None:
+    """It was eligible as the last of all, and stopped in order: the controller knows nothing of its disk."""
+    async with trio() as kafka:
+        leader, *followers = state(kafka).replicas
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
+        for each in (*followers, leader):
+            await kafka.broker(each).stop()
+        await kafka.broker(leader).lose_disk()
+        for each in (leader, *followers):
+            await kafka.broker(each).start()
+        assert (state(kafka).leader, set(copies(kafka).values())) == (leader, {0})
+        lost = [
+            (each.broker, each.offset, each.lost) for each in kafka.trace.of(LogTruncated) if each.topic == "orders"
+        ]
+        assert sorted(lost) == sorted((each, 0, 1) for each in followers)
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
+
+
+async def test_a_follower_whose_leader_cannot_read_copies_with_the_next_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with trio() as kafka:
+        leader, *_ = state(kafka).replicas
+        log = kafka.core.broker.topics["orders"].partitions[0]
+
+        def fails(*_: Any, **__: Any) -> None:
+            raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(log, "read", fails)
+            assert await outcome(await produce(kafka, leader, acks=1)) == ("NONE", 0)
+        assert copies(kafka)[leader % 3 + 1] == 0
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 1)
+        assert set(copies(kafka).values()) == {2}
+
+
+async def test_logs_that_part_twice_are_truncated_twice() -> None:
+    """The follower has what epochs 0 and 2 wrote, the leader what 0, 1 and 3 wrote: KIP-279."""
+    async with trio() as kafka:
+        leader, follower, _ = state(kafka).replicas
+        orders = kafka.core.broker.topics["orders"]
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
+        ours, theirs = orders.partitions[0], orders.copies[0][follower]
+        for log, epochs in ((ours, (1, 3)), (theirs, (2,))):
+            for epoch in epochs:
+                log.lead_in(epoch)
+                log.append_own([LogRecord(key=b"k", value=b"%d" % epoch)] * 2, kafka.clock.now_ms())
+        theirs.leader_epoch = 3
+        set_epoch(kafka, 3)
+        assert await outcome(await produce(kafka, leader)) == ("NONE", 5)
+        lost = [(each.offset, each.lost) for each in kafka.trace.of(LogTruncated) if each.broker == follower]
+        assert lost == [(1, 2)]
+        assert (theirs.log_end_offset, theirs.epochs.entries) == (6, ours.epochs.entries)
+
+
+def set_epoch(kafka: gc.Cluster, epoch: int) -> None:
+    orders = kafka.core.broker.topics["orders"]
+    orders.metadata = replace(orders.metadata, partitions=(orders.metadata.partitions[0]._replace(leader_epoch=epoch),))
 
 
 async def test_a_broker_with_an_empty_disk_begins_where_the_leaders_log_begins() -> None:
