@@ -8,7 +8,13 @@ from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 
 def actions() -> str:
     """Every kind of action."""
-    names = {"member": "a member", "time": "some time", "amount": "some", "error": "an error of the log"}
+    names = {
+        "member": "a member",
+        "time": "some time",
+        "amount": "some",
+        "broker": "of three",
+        "error": "an error of the log",
+    }
     names |= {"coordinated": "the group or of transactions", "log": "`__consumer_offsets` or `__transaction_state`"}
     return _table("| kind | effect |", (f"| `{kind.name}` | {kind.value.format(**names)} |" for kind in ActionKind))
 

@@ -11,6 +11,7 @@ from groupcoord.simulation.invariants.base import Invariant, InvariantViolation
 from groupcoord.simulation.plan import (
     CONSUMER_OPTIONS,
     DEFAULT_OPTIONS,
+    FAILURE_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
     ActionKind,
@@ -25,10 +26,12 @@ from groupcoord.simulation.plan import (
 )
 from groupcoord.simulation.run import SimulationResult, explain, simulate, simulate_plan
 from groupcoord.simulation.world import SimulatedWorld
+from groupcoord.simulation.writer_plan import WriterPlan
 
 __all__ = [
     "CONSUMER_OPTIONS",
     "DEFAULT_OPTIONS",
+    "FAILURE_OPTIONS",
     "INVARIANTS",
     "PRODUCER_OPTIONS",
     "TRANSACTION_OPTIONS",
@@ -43,6 +46,7 @@ __all__ = [
     "SimulationPlan",
     "SimulationResult",
     "TransactionPlan",
+    "WriterPlan",
     "explain",
     "generate",
     "plan_from_seed",

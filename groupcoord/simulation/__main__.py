@@ -12,24 +12,27 @@ from groupcoord.simulation.plan import (
     CONSUMER,
     CONSUMER_OPTIONS,
     DEFAULT_OPTIONS,
+    FAILURE_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
     PlanOptions,
     plan_from_seed,
 )
-from groupcoord.simulation.planted_defects import PLANTED_DEFECTS, PlantedDefect
+from groupcoord.simulation.planted_defect import PlantedDefect
+from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import SimulationResult, explain, simulate_plan
 
 _MS_PER_HOUR = 3_600_000
-_TRANSACTIONS, _PRODUCERS = "transactions", "producers"
-_EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10, _PRODUCERS: 10}
+_TRANSACTIONS, _PRODUCERS, _FAILURES = "transactions", "producers", "failures"
+_EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10, _PRODUCERS: 10, _FAILURES: 20}
 """Every fifth seed is also the life of a consumer group, or of one that migrates; every tenth, of one with transactions, and of
-one with producers."""
+one with producers; every twentieth, of a cluster that fails."""
 _OPTIONS = {
     CLASSIC: DEFAULT_OPTIONS,
     CONSUMER: CONSUMER_OPTIONS,
     _TRANSACTIONS: TRANSACTION_OPTIONS,
     _PRODUCERS: PRODUCER_OPTIONS,
+    _FAILURES: FAILURE_OPTIONS,
 }
 
 
@@ -56,8 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--life",
         choices=sorted(_OPTIONS),
-        help="groups of that kind only; consumer: also those that migrate, transactions: of both protocols, producers: whose "
-        "members produce, too (all kinds, with --seed classic)",
+        help="groups of that kind only; consumer: also those that migrate, transactions, failures: of both protocols, "
+        "producers: whose members produce, too (all kinds, with --seed classic)",
     )
     parser.add_argument("--defect", choices=sorted(PLANTED_DEFECTS), help="with this planted defect in the code")
     return parser

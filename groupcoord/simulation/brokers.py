@@ -12,6 +12,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
+from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.classic.classic_group_state import GroupState
@@ -22,7 +23,7 @@ from groupcoord.coordinator.group_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
-from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
+from groupcoord.core.effects import NO_CONNECTION, Append, Call, CloseConnection, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import API_BY_REQUEST, ApiKey
@@ -34,9 +35,10 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.event_queue import EventQueue
+from groupcoord.simulation.failing_brokers import BrokerFailures
 from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
-from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
+from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, ActionKind, SimulationPlan
 from groupcoord.simulation.prng import Prng
 
 
@@ -85,6 +87,8 @@ _LAST_VERSION_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9, Api
 _HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
 _ADMIN_TIMEOUT_MS = 30_000
 _READ_COMMITTED = 1
+_LOADING_MS = 200
+"""How long the new leader takes to read the log of a coordinator whose broker failed."""
 _ALL_BYTES = 1 << 30
 
 
@@ -133,7 +137,8 @@ class SimulatedBrokers:
         client_id_of: Callable[[SimulatedConnection], str],
     ) -> None:
         member, count = plan.members[0], plan.brokers
-        config = _config(count, plan.migration_policy, member.session_timeout_ms, member.heartbeat_interval_ms)
+        session_ms, heartbeat_ms = member.session_timeout_ms, member.heartbeat_interval_ms
+        config = _config(count, plan.migration_policy, session_ms, heartbeat_ms, replicated=plan.replicated)
         self.cluster = assemble(config, random=random, now_ms=0, topics=plan.topics.items(), brokers=count).core
         self.network: SimulatedNetwork
         self.ids = tuple(self.cluster.broker.cluster.ids)
@@ -143,12 +148,15 @@ class SimulatedBrokers:
         """The state of the only partition of ``__consumer_offsets``."""
         self.transaction_shard: TransactionShard = self.cluster.transactions.shards[0]
         """The state of the only partition of ``__transaction_state``."""
+        self.failures = BrokerFailures(self.cluster.controller, self._change)
+        """Lets brokers fail, and come back."""
         self._event_queue = event_queue
         self._observer = observer
         self._on_event = on_event
         self._client_id_of = client_id_of
         self._connections: dict[tuple[int, int], SimulatedConnection] = {}  # of requests that wait for their response
         self._loader = self.cluster.loader = SlowLoader(event_queue)
+        self._loader.loading_ms = _LOADING_MS if plan.replicated else 0
         self._disturbances: dict[str, list[tuple[AppendDecision, int, ErrorCode]]] = {
             OFFSETS_TOPIC: [],
             TRANSACTION_STATE: [],
@@ -271,6 +279,8 @@ class SimulatedBrokers:
         offsets, unless its append is disturbed.
         """
         nearest_ms = min(until_ms, self.cluster.transactions.timers.next_deadline() or until_ms)
+        if self.cluster.controller.is_eventful:
+            nearest_ms = min(nearest_ms, self.cluster.controller.timers.next_deadline() or nearest_ms)
         for due in self.cluster.coordinator.timers.pending():
             at_ms, key = due.at_ms, due.key
             if at_ms >= nearest_ms:
@@ -313,6 +323,9 @@ class SimulatedBrokers:
     def move_output(self, partition: int, choice: int) -> None:
         """Another broker becomes the leader of a partition of the output."""
         self._move(OUTPUT_TOPIC, partition % self.partition_counts[OUTPUT_TOPIC], choice)
+
+    def _change(self, action: str, act: Callable[[ClusterController, HandlerContext], None]) -> None:
+        self._execute(self.cluster.change_broker(action, act, self._event_queue.now_ms))
 
     def _move(self, topic: str, partition: int, choice: int) -> None:
         leader = self._leader(topic, partition)
@@ -375,9 +388,13 @@ class SimulatedBrokers:
         self._disturbances[topic].append((decision, for_ms, error))
 
     def heal(self) -> None:
-        """Store every append from now on."""
+        """Store every append from now on, and let every broker run and copy."""
         for disturbances in self._disturbances.values():
             disturbances.clear()
+        if self.cluster.controller.is_eventful:
+            for broker_id in self.ids:
+                self.failures.revive(broker_id)
+                self.failures.mend(ActionKind.STOP_COPYING, broker_id)
 
     def _gate(self, append: Append, now_ms: int, /) -> AppendDecision:
         disturbances = self._disturbances[append.topic]
@@ -408,9 +425,15 @@ class SimulatedBrokers:
             if self._on_event is not None:
                 self._on_event(effect.event)
             self._observer.event_emitted(effect.event)
-        else:
-            assert isinstance(effect, Reply)  # no request of a member is answered by NoReply or CloseConnection
+        elif isinstance(effect, Reply):
             self._reply(effect.call, effect.response)
+        else:
+            assert isinstance(effect, NoReply | CloseConnection)
+            connection = self._connections.pop((effect.call.connection_id, effect.call.correlation_id))
+            if isinstance(effect, CloseConnection):
+                self.network.close(connection)
+            else:
+                self.network.turn_to_next(connection)
 
     def _reply(self, call: Call, response: Any) -> None:
         if call.connection_id == NO_CONNECTION:
@@ -430,7 +453,9 @@ def _is_plain_heartbeat_reply(effects: list[Effect]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _config(brokers: int, policy: str, session_timeout_ms: int, heartbeat_interval_ms: int) -> BrokerConfig:
+def _config(
+    brokers: int, policy: str, session_timeout_ms: int, heartbeat_interval_ms: int, *, replicated: bool
+) -> BrokerConfig:
     properties = {
         "offsets.topic.num.partitions": 1,
         "transaction.state.log.num.partitions": 1,
@@ -440,4 +465,11 @@ def _config(brokers: int, policy: str, session_timeout_ms: int, heartbeat_interv
         "group.consumer.min.heartbeat.interval.ms": 1_000,
         "group.consumer.heartbeat.interval.ms": heartbeat_interval_ms,
     }
+    if replicated:
+        properties |= {
+            "default.replication.factor": brokers,
+            "min.insync.replicas": 2,
+            "transaction.state.log.min.isr": 2,
+            "replica.lag.time.max.ms": 10_000,
+        }
     return load([f"{name}={value}" for name, value in properties.items()], brokers=brokers)

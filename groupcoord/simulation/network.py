@@ -68,6 +68,8 @@ class SimulatedConnection:
     queue: deque[tuple[int, Any]] = field(default_factory=deque)
     last_at_broker_ms: int = 0
     last_at_member_ms: int = 0
+    on_close: Callback = lambda: None
+    """Called when the broker has closed it."""
 
 
 class SimulatedNetwork:
@@ -121,7 +123,6 @@ class SimulatedNetwork:
 
     def respond(self, connection: SimulatedConnection, number: int, response: Any) -> None:
         """Send a response. The broker turns to the next request of that connection."""
-        connection.busy = False
         at_ms = self._arrival(connection, _TO_MEMBER)
         if at_ms is not None:
             connection.last_at_member_ms = at_ms
@@ -131,6 +132,19 @@ class SimulatedNetwork:
                 lambda: _arrive_at_member(connection, number, response),
                 routine=connection.routine and self.is_normal(connection.slot_id),
             )
+        self.turn_to_next(connection)
+
+    def close(self, connection: SimulatedConnection) -> None:
+        """The broker closes a connection, and forgets what it was asked there."""
+        connection.loses_requests = True
+        connection.queue.clear()
+        at_ms = self._arrival(connection, _TO_MEMBER)
+        if at_ms is not None:
+            self._event_queue.schedule(at_ms, rank(connection.slot_id, ARRIVES_AT_MEMBER), connection.on_close)
+
+    def turn_to_next(self, connection: SimulatedConnection) -> None:
+        """The broker is done with a request, and turns to the next one of that connection."""
+        connection.busy = False
         if connection.queue:
             following, request = connection.queue.popleft()
             connection.busy = True
@@ -248,14 +262,15 @@ class PendingRequests:
         routine: bool,
     ) -> None:
         """Send ``request`` ``to`` (broker, lane). Either ``on_response`` or ``on_error`` is called, unless it is abandoned."""
-        connection = self._connections.get(to)
-        if connection is None:
-            connection = self._connect(*to)
-        number = self.next_number()
+        connection, number = self._connection(to), self.next_number()
         is_heartbeat = type(request) in HEARTBEAT_REQUESTS
         self._pending[ticket] = _PendingRequest(connection, due_ms, on_response, on_error, is_heartbeat)
         self._tickets[connection.number, number] = ticket
         self._network.send(connection, number, request, routine=routine)
+
+    def tell(self, to: tuple[int, int], request: Any) -> None:
+        """Send ``request``, which is never answered, ``to`` (broker, lane)."""
+        self._network.send(self._connection(to), self.next_number(), request, routine=False)
 
     def abandon(self, ticket: int) -> None:
         """Call nothing for that request. Its connection is closed, because later responses wait behind its own."""
@@ -295,10 +310,15 @@ class PendingRequests:
         for connection in self._connections.values():
             connection.closed = True
 
+    def _connection(self, to: tuple[int, int]) -> SimulatedConnection:
+        found = self._connections.get(to)
+        return self._connect(*to) if found is None else found
+
     def _connect(self, broker: int, lane: int) -> SimulatedConnection:
         opened = self._network.connect(
             self._slot_id, lane, broker, lambda number, response: self._received(opened, number, response)
         )
+        opened.on_close = lambda: self._run(lambda: self._close(opened, "the broker closed the connection"))
         self._connections[broker, lane] = opened
         return opened
 

@@ -1,12 +1,14 @@
 """The plan of a run: the members of the group and all actions, as data; and how a plan is drawn from a seed.
 
-A run is a function of its plan. This is the only module that uses ``random``; ``PlanOptions`` says what plans are made of.
+A run is a function of its plan. Only this module and ``writer_plan.py`` use ``random``; ``PlanOptions`` says of what plans are.
 """
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+
+from groupcoord.simulation.writer_plan import WRITTEN_TOPIC, WriterPlan, draw_writers
 
 
 class ActionKind(enum.Enum):
@@ -37,6 +39,10 @@ class ActionKind(enum.Enum):
         "a broker restarts: its connections break, and its coordinators come back {time} later and read for {amount} ms"
     )
     MOVE_OUTPUT = "another broker becomes the leader of a partition of the topic invoices"
+    KILL_BROKER = "broker {broker} is killed, and started again {time} later"
+    STOP_BROKER = "broker {broker} shuts down in order, and is started again {time} later"
+    PAUSE_BROKER = "broker {broker} is suspended for {time}: its connections stay open, and it says nothing"
+    STOP_COPYING = "broker {broker} copies nothing from leaders for {time}"
 
 
 BROKER_ACTIONS = frozenset(
@@ -52,7 +58,10 @@ BROKER_ACTIONS = frozenset(
         ActionKind.MOVE_OUTPUT,
     }
 )
-"""The actions that happen to the brokers. All others happen to a member."""
+"""The actions that happen to the brokers, quickly. All others happen to a member, or to a broker that fails."""
+
+FAILURES = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER, ActionKind.PAUSE_BROKER, ActionKind.STOP_COPYING})
+"""What happens to one of several brokers, whose id is the ``amount``."""
 
 COORDINATOR_ACTIONS = frozenset(
     {
@@ -83,7 +92,7 @@ _GOODBYES = (ActionKind.LEAVE, ActionKind.BUSY)
 """Not both in a consumer group, and no failing appends in one that migrates. A goodbye or a migration that could not be stored
 is undone, but not what it did to timers, in Kafka neither: who has left then stays for ever, without a session."""
 
-GROUP_KINDS = tuple(kind for kind in ActionKind if kind not in TRANSACTION_ACTIONS)
+GROUP_KINDS = tuple(kind for kind in ActionKind if kind not in TRANSACTION_ACTIONS | FAILURES)
 """What can happen to any group."""
 
 CLASSIC_KINDS = tuple(kind for kind in GROUP_KINDS if kind is not ActionKind.SWITCH and kind not in TOPIC_ACTIONS)
@@ -117,6 +126,7 @@ class PlannedAction:
             member=members[self.member].name,
             time=duration(self.for_ms),
             amount=self.amount,
+            broker=self.amount,
             error=self.error,
             coordinated="transactions" if self.of_transactions else "the group",
             log=TRANSACTION_STATE if self.of_transactions else OFFSETS_TOPIC,
@@ -216,6 +226,9 @@ class SimulationPlan:
     brokers: int = 1
     migration_policy: str = "bidirectional"
     """``group.consumer.migration.policy``."""
+    replicated: bool = False
+    """Has each partition a replica on every broker, of which two have to be in sync?"""
+    writers: tuple[WriterPlan, ...] = ()
     kept: tuple[int, ...] | None = None
     """The numbers of the actions within the full plan, if some were left out."""
 
@@ -305,6 +318,8 @@ class PlanOptions:
     members: tuple[int, int] = (1, 4)
     faults_ms: int = 3_600_000
     """Actions happen before this time."""
+    spell_ms: int = 300_000
+    """Half of the actions happen close together, at the beginning of every fourth of these spells."""
     actions: tuple[int, int] = (4, 14)
     kinds: tuple[ActionKind, ...] = CLASSIC_KINDS
     assignor_mixes: tuple[tuple[tuple[str, ...], ...], ...] = ASSIGNOR_MIXES
@@ -321,6 +336,12 @@ class PlanOptions:
     """Do members write in transactions what they consume?"""
     producing: bool = False
     """Do members produce beside what they consume?"""
+    replicated: bool = False
+    """Are there replicas of everything, and producers without transactions? Every other plan has members with transactions."""
+    failures_ms: tuple[int, ...] = (500, 5_000, 12_000, 25_000, 60_000)
+    """How long brokers fail. One that is gone is fenced after 9 seconds; one that copies nothing is out of the ISR after 10."""
+    write_intervals_ms: tuple[int, ...] = (3_000, 8_000)
+    """How often producers without transactions write."""
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -345,7 +366,7 @@ TRANSACTION_OPTIONS = PlanOptions(
     assignor_mixes=tuple(((assignor,),) for assignor in ("range", "sticky", "cooperative-sticky")),
     faults_ms=480_000,
     actions=(6, 14),
-    kinds=(*(kind for kind in ActionKind if kind not in TOPIC_ACTIONS and kind is not ActionKind.SWITCH),),
+    kinds=tuple(kind for kind in ActionKind if kind not in {*TOPIC_ACTIONS, *FAILURES, ActionKind.SWITCH}),
     session_and_heartbeat_ms=((10_000, 3_000), (30_000, 10_000), (45_000, 15_000)),
     max_poll_intervals_ms=(10_000, 30_000, 60_000),
     commit_intervals_ms=(15_000, 40_000, 90_000),
@@ -382,7 +403,27 @@ PRODUCER_OPTIONS = PlanOptions(
 )
 """Groups whose members produce, too: idempotently, to partitions whose leaders move."""
 
-_SPELL_MS = 300_000
+FAILURE_OPTIONS = PlanOptions(
+    members=(1, 3),
+    assignor_mixes=tuple(((assignor,),) for assignor in ("range", "sticky", "cooperative-sticky")),
+    faults_ms=240_000,
+    spell_ms=30_000,
+    actions=(4, 10),
+    kinds=(
+        *(kind for kind in ActionKind if kind in FAILURES for _ in range(3)),
+        *(ActionKind.CRASH, ActionKind.LEAVE, ActionKind.PAUSE, ActionKind.RESET, ActionKind.REJOIN),
+        *(ActionKind.LOSE_ANSWERS, ActionKind.SLOW, ActionKind.PARTITION, ActionKind.BLACKOUT),
+    ),
+    session_and_heartbeat_ms=((10_000, 3_000), (30_000, 10_000), (45_000, 15_000)),
+    max_poll_intervals_ms=(10_000, 30_000, 60_000),
+    commit_intervals_ms=(10_000, 30_000, 90_000),
+    brokers=(3,),
+    protocols=((CLASSIC,), (CONSUMER,)),
+    transactional=True,
+    replicated=True,
+)
+"""Clusters whose brokers fail, with groups of either protocol and with producers."""
+
 _DURATIONS_MS = (50, 500, 2_000, 5_000, 12_000, 35_000, 50_000, 70_000, 120_000)
 _BROKER_DURATIONS_MS = (5, 50, 500, 2_000, 7_000)
 
@@ -398,19 +439,21 @@ def plan_from_seed(
 def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> SimulationPlan:
     """Draw a plan. Raises ValueError if none of ``options.kinds`` is possible."""
     topics = {"orders": random.randrange(1, 9), "payments": random.randrange(1, 5)}
+    transactional = options.transactional and not (options.replicated and random.randrange(0, 2))
     protocols = random.choice(options.protocols) if options.protocols else (CLASSIC,)
     policy = random.choice(options.migration_policies) if len(protocols) > 1 else "bidirectional"
     if protocols == (CONSUMER,):
         topics[CHANGING_TOPIC] = random.randrange(1, 4)
     members = _members(random, options, protocols)
     brokers = random.choice(options.brokers)
-    has_output = options.transactional or options.producing
+    has_output = transactional or options.producing
     possible = {ActionKind.MOVE: brokers > 1, ActionKind.SWITCH: len(protocols) > 1}
     possible |= {
         ActionKind.RESTART: has_output,
         ActionKind.MOVE_OUTPUT: has_output and brokers > 1,
     }
     possible |= dict.fromkeys(TOPIC_ACTIONS, CHANGING_TOPIC in topics)
+    possible |= dict.fromkeys(FAILURES, options.replicated and brokers > 1)
     if options.protocols:
         appends_fail = len(protocols) == 1 and random.randrange(0, 2) == 0
         possible |= dict.fromkeys(_FAILING_APPENDS, appends_fail) | dict.fromkeys(_GOODBYES, not appends_fail)
@@ -418,18 +461,23 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
     if not kinds and options.actions[1]:
         raise ValueError(
             "none of these kinds is possible here: MOVE needs several brokers, TWIN static members, SUBSCRIBE dynamic ones, "
-            "SWITCH two protocols, and a topic that changes needs members of the consumer protocol only"
+            "SWITCH two protocols, a topic that changes needs members of the consumer protocol only, and brokers fail where "
+            "there are several, and replicas"
         )
     count = random.randrange(options.actions[0], options.actions[1] + 1)
     times = sorted(_time(random, options) for _ in range(count))
-    actions = tuple(_action(random, at_ms, random.choice(kinds), members) for at_ms in times)
+    actions = tuple(_action(random, at_ms, random.choice(kinds), members, brokers, options) for at_ms in times)
     key = random.getrandbits(64)
-    if options.transactional:
+    if transactional:
         topics[OUTPUT_TOPIC] = random.randrange(1, 4)
         members, actions = _with_transactions(random, members, actions)
     if options.producing:
         topics[OUTPUT_TOPIC] = random.randrange(1, 4)
         members = tuple(replace(member, producing=_producing(random)) for member in members)
+    writers: tuple[WriterPlan, ...] = ()
+    if options.replicated:
+        topics[WRITTEN_TOPIC] = random.randrange(1, 4)
+        writers = draw_writers(random, options.write_intervals_ms)
     return SimulationPlan(
         members=members,
         topics=topics,
@@ -438,6 +486,8 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
         key=key,
         brokers=brokers,
         migration_policy=policy,
+        replicated=options.replicated,
+        writers=writers,
     )
 
 
@@ -506,14 +556,20 @@ def _with_transactions(
 
 def _time(random: Random, options: PlanOptions) -> int:
     """Half of the actions are close together, at the beginning of every fourth spell, so that rebalances overlap."""
-    spell = random.randrange(0, max(options.faults_ms // _SPELL_MS, 1))
+    spell_ms = options.spell_ms
+    spell = random.randrange(0, max(options.faults_ms // spell_ms, 1))
     if random.randrange(0, 2):
         spell = spell // 4 * 4
-        return min(spell * _SPELL_MS + random.randrange(0, 15_000), options.faults_ms)
-    return min(spell * _SPELL_MS + random.randrange(0, _SPELL_MS), options.faults_ms)
+        return min(spell * spell_ms + random.randrange(0, 15_000), options.faults_ms)
+    return min(spell * spell_ms + random.randrange(0, spell_ms), options.faults_ms)
 
 
-def _action(random: Random, at_ms: int, kind: ActionKind, members: Sequence[MemberPlan]) -> PlannedAction:
+def _action(
+    random: Random, at_ms: int, kind: ActionKind, members: Sequence[MemberPlan], brokers: int, options: PlanOptions
+) -> PlannedAction:
+    if kind in FAILURES:
+        for_ms = random.choice(options.failures_ms) + random.randrange(0, 50)
+        return PlannedAction(at_ms=at_ms, kind=kind, for_ms=for_ms, amount=random.randrange(1, brokers + 1))
     for_ms = random.choice(_BROKER_DURATIONS_MS if kind in BROKER_ACTIONS else _DURATIONS_MS) + random.randrange(0, 50)
     amount = random.choice((1, 20, 300, 3_000)) + random.randrange(0, 50)
     member = 0 if kind in BROKER_ACTIONS else random.choice(_eligible_members(kind, members))

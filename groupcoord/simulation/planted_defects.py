@@ -1,13 +1,7 @@
-"""Planted defects. Each violates an invariant, which shows that the simulation finds such a defect.
-
-A defect replaces functions of the product while it is applied.
-"""
+"""Planted defects. Each violates an invariant, which shows that the simulation finds such a defect."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
-from unittest.mock import patch
+from typing import Any
 
 from groupcoord.assignors.sticky import assignor as sticky
 from groupcoord.broker.producer_state_manager import ProducerStateManager
@@ -45,41 +39,15 @@ from groupcoord.simulation.plan import (
     CLASSIC,
     CONSUMER,
     CONSUMER_OPTIONS,
-    DEFAULT_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
     ActionKind,
     PlanOptions,
 )
+from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none
+from groupcoord.simulation.planted_replication_defects import REPLICATION_DEFECTS
 
 COMPLETED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
-
-
-class Patch(NamedTuple):
-    """Attribute ``name`` of ``owner`` is replaced by ``make(attribute)``."""
-
-    owner: Any
-    name: str
-    make: Callable[[Any], Any]
-
-
-class PlantedDefect(NamedTuple):
-    """``text`` says what it does; ``found_by`` is the name of the invariant that finds it."""
-
-    name: str
-    text: str
-    found_by: str
-    patches: Sequence[Patch]
-    options: PlanOptions = DEFAULT_OPTIONS
-    """Options for plans that make it likely to be found."""
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """The code has the defect until the end of the block."""
-        with ExitStack() as stack:
-            for owner, name, make in self.patches:
-                stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
-            yield
 
 
 def _decrease_generation(original: Any) -> Any:
@@ -187,10 +155,6 @@ def _accept_unknown_members(original: Any) -> Any:
             return group.members.values()[0]
 
     return known_member
-
-
-def _return_none(_: Any) -> Any:
-    return lambda *_, **__: None
 
 
 def _epoch_back(original: Any) -> Any:
@@ -343,7 +307,7 @@ _ALL = (
         "no-static-members",
         "A JoinGroup with an instance id that is taken adds another member.",
         "unique-instance-ids",
-        [Patch(ClassicGroup, "static_member", _return_none)],
+        [Patch(ClassicGroup, "static_member", return_none)],
     ),
     PlantedDefect(
         "sync-timer-stays",
@@ -355,7 +319,7 @@ _ALL = (
         "no-join-timer",
         "A rebalance waits for its members without a timeout.",
         "timers-match-state",
-        [Patch(ClassicGroup, "_schedule_join", _return_none)],
+        [Patch(ClassicGroup, "_schedule_join", return_none)],
     ),
     PlantedDefect(
         "heartbeat-ignored",
@@ -391,14 +355,14 @@ _ALL = (
         "unfenced-commits",
         "A commit is accepted from unknown members and with any generation.",
         "commit-fencing",
-        [Patch(group, "known_member", _accept_unknown_members), Patch(group, "current_generation", _return_none)],
+        [Patch(group, "known_member", _accept_unknown_members), Patch(group, "current_generation", return_none)],
         _PAUSES,
     ),
     PlantedDefect(
         "any-generation",
         "A commit of a member is accepted with any generation.",
         "commit-fencing",
-        [Patch(group, "current_generation", _return_none)],
+        [Patch(group, "current_generation", return_none)],
         _LATE,
     ),
     PlantedDefect(
@@ -450,7 +414,7 @@ _ALL = (
         "no-revocation-timer",
         "A member of a consumer group may take for ever to give partitions back.",
         "consumer-timers",
-        [Patch(ConsumerGroupSessions, "start_revocation_timer", _return_none)],
+        [Patch(ConsumerGroupSessions, "start_revocation_timer", return_none)],
         _CONSUMERS,
     ),
     PlantedDefect(
@@ -471,7 +435,7 @@ _ALL = (
         "zombies-commit",
         "Offsets in a transaction are accepted from any member, with any generation.",
         "commit-fencing",
-        [Patch(ClassicGroup, "validate_transactional_offset_commit", _return_none)],
+        [Patch(ClassicGroup, "validate_transactional_offset_commit", return_none)],
         _ZOMBIES,
     ),
     PlantedDefect(
@@ -493,8 +457,8 @@ _ALL = (
         "Neither a partition nor the coordinator of transactions looks at the epoch of a producer that writes.",
         "fenced-writes",
         [
-            Patch(ProducerStateManager, "_check_epoch", _return_none),
-            Patch(add_partitions, "_check_producer", _return_none),
+            Patch(ProducerStateManager, "_check_epoch", return_none),
+            Patch(add_partitions, "_check_producer", return_none),
         ],
         _LATE_PRODUCERS,
     ),
@@ -516,7 +480,7 @@ _ALL = (
         "aborts-forgotten",
         "A partition does not know which transactions were aborted.",
         "only-committed",
-        [Patch(ProducerStateManager, "aborted_by", _return_none)],
+        [Patch(ProducerStateManager, "aborted_by", return_none)],
         _TRANSACTIONS,
     ),
     PlantedDefect(
@@ -557,6 +521,7 @@ _ALL = (
         [Patch(Sender, "_expire", _tell_nobody)],
         dataclasses.replace(PRODUCER_OPTIONS, kinds=(ActionKind.BLACKOUT, ActionKind.PARTITION, ActionKind.PAUSE)),
     ),
+    *REPLICATION_DEFECTS,
 )
 
 PLANTED_DEFECTS = {defect.name: defect for defect in _ALL}

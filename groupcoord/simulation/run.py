@@ -52,6 +52,7 @@ def plan_text(plan: SimulationPlan) -> str:
     topics = ", ".join(f"{name} ({count})" for name, count in plan.topics.items())
     lines = [f"{brokers}; topics with their partitions: {topics}; healed at {duration(plan.heal_ms)}"]
     lines += [member.text() for member in plan.members]
+    lines += [writer.text() for writer in plan.writers]
     lines += [
         f"{action.at_ms / 1_000:10.3f}  ({number}) {action.text(plan.members)}" for number, action in plan.numbered()
     ]

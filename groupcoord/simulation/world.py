@@ -12,6 +12,7 @@ from groupcoord.cluster.append_gate import HOLD
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.simulation.brokers import SimulatedBrokers
+from groupcoord.simulation.client import SimulatedClient
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.invariants import InvariantChecker
 from groupcoord.simulation.member_process import MemberProcess
@@ -21,6 +22,7 @@ from groupcoord.simulation.plan import (
     CLASSIC,
     CONSUMER,
     COORDINATOR_ACTIONS,
+    FAILURES,
     OFFSETS_TOPIC,
     TRANSACTION_STATE,
     ActionKind,
@@ -29,6 +31,9 @@ from groupcoord.simulation.plan import (
     SimulationPlan,
 )
 from groupcoord.simulation.prng import Prng, draw
+from groupcoord.simulation.reader import Reader
+from groupcoord.simulation.writer import Writer
+from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
 
 START_INTERVAL_MS = 700
 """The time between the starts of two members."""
@@ -36,6 +41,12 @@ RESTART_DELAY_MS = 5_000
 """A member that ends with an error is restarted after this time."""
 TWIN_SLOT_OFFSET = 100
 """The slot of a twin is that of its member plus this."""
+CLIENT_SLOT_OFFSET = 200
+"""The slot of the first client without a group."""
+WRITES_AFTER_HEALING_MS = 30_000
+"""So long is written when all is well again."""
+READS_AFTER_WRITING_MS = 60_000
+"""So long is read when nothing is written any more."""
 SECOND_TOPIC = "payments"
 """The topic that SUBSCRIBE adds or removes."""
 _ACTION_RANK = 0
@@ -63,6 +74,7 @@ class SimulatedWorld:
     def __init__(self, plan: SimulationPlan, *, skip: bool = True, add_line: AddLine | None = None) -> None:
         self.plan = plan
         self.event_queue = EventQueue()
+        self.writers: list[Writer] = []
         self.checker = InvariantChecker(self)
         self._skip = skip
         self._add_line = add_line
@@ -85,6 +97,13 @@ class SimulatedWorld:
             if slot.plan.instance_id is not None
         }
         self._all_slots = (*self.slots, *self.twins.values())
+        self.writers += [
+            Writer(self, CLIENT_SLOT_OFFSET + number, writer) for number, writer in enumerate(plan.writers)
+        ]
+        self.clients: list[SimulatedClient] = [*self.writers]
+        if self.writers:
+            interval_ms = min(writer.interval_ms for writer in plan.writers)
+            self.clients.append(Reader(self, CLIENT_SLOT_OFFSET + len(self.writers), WRITTEN_TOPIC, interval_ms))
 
     # The run.
 
@@ -93,6 +112,10 @@ class SimulatedWorld:
         queue = self.event_queue
         for slot in self.slots:
             queue.schedule(slot.slot_id * START_INTERVAL_MS, _ACTION_RANK, self._starting(slot))
+        for number, client in enumerate(self.clients):
+            writes_ms = self.plan.heal_ms + WRITES_AFTER_HEALING_MS
+            last_ms = writes_ms if client in self.writers else writes_ms + READS_AFTER_WRITING_MS
+            client.start((number + 1) * START_INTERVAL_MS, last_ms)
         for number, action in self.plan.numbered():
             queue.schedule(action.at_ms, _ACTION_RANK, self._acting(number, action))
         queue.schedule(self.plan.heal_ms, _ACTION_RANK, self._heal)
@@ -120,6 +143,8 @@ class SimulatedWorld:
 
     def _client_id_of(self, connection: SimulatedConnection) -> str:
         slot_id = connection.slot_id
+        if slot_id >= CLIENT_SLOT_OFFSET:
+            return self.clients[slot_id - CLIENT_SLOT_OFFSET].name
         if slot_id >= TWIN_SLOT_OFFSET:
             return f"{self.plan.members[slot_id - TWIN_SLOT_OFFSET].name}-twin"
         return self.plan.members[slot_id].name
@@ -163,6 +188,8 @@ class SimulatedWorld:
         match action.kind:
             case kind if kind in COORDINATOR_ACTIONS:
                 self._act_on_coordinator(action)
+            case kind if kind in FAILURES:
+                self._fail(kind, action.amount, for_ms)
             case ActionKind.RESTART:
                 self._restart_broker(action.amount % self.plan.brokers, for_ms, action.amount)
             case ActionKind.MOVE_OUTPUT:
@@ -233,9 +260,21 @@ class SimulatedWorld:
         else:
             link.cut_until_ms, link.loses = until_ms, action.kind is ActionKind.BLACKOUT
 
-    def _restart_broker(self, broker: int, away_ms: int, loading_ms: int) -> None:
+    def _fail(self, kind: ActionKind, broker_id: int, for_ms: int) -> None:
+        failures = self.brokers.failures
+        if failures.fail(kind, broker_id):
+            self._break_connections(self.broker_number(broker_id))
+        self._after(for_ms, lambda: failures.mend(kind, broker_id))
+
+    def _break_connections(self, broker: int) -> None:
+        """Whoever has a connection to that broker has none any more, and notices."""
         for process in self.processes():
             process.broker_restarts(broker)
+        for client in self.clients:
+            client.requests.broker_restarts(broker)
+
+    def _restart_broker(self, broker: int, away_ms: int, loading_ms: int) -> None:
+        self._break_connections(broker)
         for topic in (OFFSETS_TOPIC, TRANSACTION_STATE):
             if self.brokers.leads(broker, topic):
                 self.brokers.reload(topic, away_ms, loading_ms)

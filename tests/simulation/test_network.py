@@ -47,6 +47,20 @@ def test_a_broker_answers_one_after_the_other() -> None:
     assert wire.event_queue.now_ms <= 3 * NORMAL_MAX_DELAY_MS
 
 
+def test_a_broker_that_closes_a_connection_forgets_what_it_was_asked_there() -> None:
+    for loses in (False, True):
+        wire, closed = Wire(), []
+        wire.connection.on_close = lambda: closed.append(wire.event_queue.now_ms)  # noqa: B023
+        wire.connection.loses_responses = loses
+        wire.send(1)
+        wire.send(2)
+        wire.run()
+        wire.network.close(wire.connection)
+        wire.run()
+        assert wire.arrived == [(1, "request 1")]
+        assert len(closed) == (not loses)
+
+
 def test_what_is_on_its_way_is_lost_with_the_connection() -> None:
     wire = Wire()
     wire.send(1)

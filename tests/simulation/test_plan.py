@@ -7,6 +7,7 @@ from groupcoord.simulation.plan import (
     CHANGING_TOPIC,
     CLASSIC_KINDS,
     CONSUMER_OPTIONS,
+    FAILURES,
     GROUP_KINDS,
     TOPIC_ACTIONS,
     TRANSACTION_OPTIONS,
@@ -105,7 +106,7 @@ def test_plans_of_consumer_groups_make_sense() -> None:
 def test_plans_with_transactions_make_sense() -> None:
     plans = [plan_from_seed(seed, options=TRANSACTION_OPTIONS) for seed in range(300)]
     kinds = {action.kind for plan in plans for action in plan.actions}
-    assert kinds == set(ActionKind) - TOPIC_ACTIONS - {ActionKind.SWITCH}
+    assert kinds == set(ActionKind) - TOPIC_ACTIONS - FAILURES - {ActionKind.SWITCH}
     for plan in plans:
         assert plan.is_transactional
         assert plan.heal_ms < plan.last_begin_ms < plan.end_ms

@@ -34,6 +34,7 @@ from groupcoord.simulation.invariants.members import (
     SingleOwner,
 )
 from groupcoord.simulation.invariants.producers import PRODUCER_INVARIANTS
+from groupcoord.simulation.invariants.replication import REPLICATION_INVARIANTS
 from groupcoord.simulation.invariants.transactions import TRANSACTION_INVARIANTS
 
 INVARIANTS: tuple[type[Invariant], ...] = (
@@ -57,6 +58,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     ConsumerTimers,
     ConsumerReplay,
     BoundedReconciliation,
+    *REPLICATION_INVARIANTS,
     *TRANSACTION_INVARIANTS,
     *PRODUCER_INVARIANTS,
 )

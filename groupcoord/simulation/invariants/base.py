@@ -8,6 +8,7 @@ from groupcoord.simulation.brokers import BrokerObserver, SimulatedBrokers
 from groupcoord.simulation.event_queue import EventQueue
 from groupcoord.simulation.member_process import MemberProcess
 from groupcoord.simulation.plan import SimulationPlan
+from groupcoord.simulation.writer import Writer
 
 
 class InvariantViolation(Exception):
@@ -24,6 +25,7 @@ class InvariantContext(Protocol):
     plan: SimulationPlan
     event_queue: EventQueue
     brokers: SimulatedBrokers
+    writers: list[Writer]
 
     def processes(self) -> list[MemberProcess]:
         """All running processes."""

@@ -16,6 +16,7 @@ from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
+from groupcoord.simulation.plan import SimulationPlan
 
 MAX_HEARTBEATS = 12
 """In a group without faults, a member is where it is to be after so many heartbeats, those of a slow one included; see
@@ -180,9 +181,14 @@ class OnlySubscribed(ConsumerGroupInvariant):
 class ConsumerTimers(ConsumerGroupInvariant):
     """Every member of a consumer group has a session timer, and one with the consumer protocol that has to give partitions
     back has a rebalance timer: as long as every append is stored at once. What fails is undone, and timers are not, in Kafka
-    neither; they begin anew with the next heartbeat, and when a coordinator reads its log."""
+    neither; they begin anew with the next heartbeat, and when a coordinator reads its log. Where brokers fail that is not
+    looked at."""
 
     name = "consumer-timers"
+
+    @classmethod
+    def applies(cls, plan: SimulationPlan) -> bool:
+        return not plan.replicated
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -211,9 +217,13 @@ class ConsumerTimers(ConsumerGroupInvariant):
 
 class ConsumerReplay(ConsumerGroupInvariant):
     """A coordinator that reads its log has the consumer group that was stored when it lost its state: epochs, members with
-    all that is known of them, and what each is to have."""
+    all that is known of them, and what each is to have. Where brokers fail, more may be in the log."""
 
     name = "consumer-replay"
+
+    @classmethod
+    def applies(cls, plan: SimulationPlan) -> bool:
+        return not plan.replicated
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.broker.events import LeaderChanged
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged
+from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionsLoaded
 from groupcoord.coordinator.transaction.metadata import (
     NO_EPOCH,
     PREPARED,
@@ -28,15 +29,12 @@ from groupcoord.simulation.transactional_application import end_of_input, input_
 
 _OFFSETS: TopicPartition = (OFFSETS_TOPIC, 0)
 _ALL_BYTES = 1 << 30
-_ENDED = {
-    TransactionState.PREPARE_COMMIT.value: True,
-    TransactionState.PREPARE_ABORT.value: False,
-}
 _COMPLETE = {
     TransactionState.PREPARE_COMMIT.value: TransactionState.COMPLETE_COMMIT.value,
     TransactionState.PREPARE_ABORT.value: TransactionState.COMPLETE_ABORT.value,
 }
 _ONGOING, _EMPTY = TransactionState.ONGOING.value, TransactionState.EMPTY.value
+_COMMITS = TransactionState.PREPARE_COMMIT.value
 
 
 class TransactionInvariant(Invariant):
@@ -102,23 +100,29 @@ class TransactionReplay(TransactionInvariant):
 
 class OneTransaction(TransactionInvariant):
     """A transactional id has one transaction at a time, and an epoch of its producer has at most one. Epochs never go back,
-    and a producer that is initialised gets a larger one. A transaction is completed as it was prepared."""
+    and a producer that is initialised gets a larger one. A transaction is completed as it was prepared. What a coordinator has
+    read from its log may be one state further than what was acknowledged."""
 
     name = "one-transaction"
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._last: dict[str, TransactionChanged] = {}
+        self._read: set[str] = set()
         self._begun: set[tuple[int, int]] = set()
 
     def event_emitted(self, event: Event) -> None:
+        if isinstance(event, TransactionsLoaded):
+            self._read = set(self.context.brokers.transaction_shard.machine.transactions)
         if not isinstance(event, TransactionChanged):
             return
+        may_be_further = event.transactional_id in self._read
+        self._read.discard(event.transactional_id)
         last = self._last.get(event.transactional_id)
         self._last[event.transactional_id] = event
         producer = event.producer_id, event.producer_epoch
         before = (-1, -1) if last is None else (last.producer_id, last.producer_epoch)
-        if event.before != (_EMPTY if last is None else last.after):
+        if event.before != (_EMPTY if last is None else last.after) and not may_be_further:
             raise self.violation(f"{event.text()}: but it was {last.after if last else 'not there'}")
         if producer < before or (event.after == _EMPTY and producer == before):
             raise self.violation(f"{event.text()}: it was producer {before[0]}, epoch {before[1]} before")
@@ -152,15 +156,19 @@ class MarkedPartitions(TransactionInvariant):
             if not any(each.error_code for topic in response.topics for each in topic.partitions):
                 self.accepted(_OFFSETS, request.producer_id, request.producer_epoch, None)
             return
-        (each,) = response.responses[0].partition_responses
-        if not each.error_code:
+        (topic,) = response.responses
+        (each,) = topic.partition_responses
+        if not each.error_code and topic.name == OUTPUT_TOPIC:
             (sent,) = request.topic_data[0].partition_data
             header = read_header(sent.records)
             self.accepted((OUTPUT_TOPIC, each.index), header.producer_id, header.producer_epoch, each.base_offset)
 
     def event_emitted(self, event: Event) -> None:
         """Follow the markers."""
-        if isinstance(event, TransactionChanged):
+        if isinstance(event, TransactionsLoaded):
+            for transactional_id, metadata in self.context.brokers.transaction_shard.machine.transactions.items():
+                self._producers[transactional_id] = metadata.data.producer_id, metadata.data.producer_epoch
+        elif isinstance(event, TransactionChanged):
             self._producers[event.transactional_id] = event.producer_id, event.producer_epoch
         elif isinstance(event, MarkerWritten):
             producer_id, epoch = self._producers[event.transactional_id]
@@ -185,8 +193,8 @@ class FencedWrites(MarkedPartitions):
 
 
 class StableOffset(MarkedPartitions):
-    """The last stable offset of a partition of the output never goes back, and is never behind the first record that was
-    acknowledged of a transaction whose marker is not there yet."""
+    """The last stable offset of a partition of the output never goes back, unless another broker leads, and is never behind the
+    first record that was acknowledged of a transaction whose marker is not there yet."""
 
     name = "stable-offset"
 
@@ -202,10 +210,12 @@ class StableOffset(MarkedPartitions):
             self._first.setdefault((partition[1], producer_id), offset)
 
     def event_emitted(self, event: Event) -> None:
-        """The transaction has ended with its marker."""
+        """The transaction has ended with its marker, or another broker leads."""
         super().event_emitted(event)
         if isinstance(event, MarkerWritten) and event.topic == OUTPUT_TOPIC:
             self._first.pop((event.partition, self._producers[event.transactional_id][0]), None)
+        elif isinstance(event, LeaderChanged) and event.topic == OUTPUT_TOPIC:
+            self._stable.pop(event.partition, None)  # a new leader hears of its followers first
 
     def step_done(self) -> None:
         for number, log in self.outputs():
@@ -245,16 +255,12 @@ class OnlyCommitted(TransactionInvariant):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._open: dict[str, tuple[int, int]] = {}
         self._committed: set[tuple[int, int]] = set()
 
     def event_emitted(self, event: Event) -> None:
-        """Follow which transactions are committed."""
-        if isinstance(event, TransactionChanged):
-            if event.after == _ONGOING:
-                self._open[event.transactional_id] = event.producer_id, event.producer_epoch
-            elif _ENDED.get(event.after):
-                self._committed.add(self._open[event.transactional_id])
+        """Follow which transactions are committed: that begins the next epoch of their producers (KIP-890)."""
+        if isinstance(event, TransactionChanged) and _COMMITS in (event.before, event.after):
+            self._committed.add((event.producer_id, event.producer_epoch - 1))
 
     def finish(self) -> None:
         for number, log in self.outputs():

@@ -1,0 +1,53 @@
+"""Brokers that fail, and come back: they are killed, stopped, suspended, or copy nothing any more."""
+
+from collections.abc import Callable
+
+from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.core.handler_context import HandlerContext
+from groupcoord.simulation.plan import ActionKind
+
+_Act = Callable[[ClusterController, HandlerContext, int], None]
+Change = Callable[[str, Callable[[ClusterController, HandlerContext], None]], None]
+"""Does something to a broker; the text says what."""
+
+_BREAKS: dict[ActionKind, _Act] = {
+    ActionKind.KILL_BROKER: ClusterController.kill,
+    ActionKind.STOP_BROKER: ClusterController.stop,
+    ActionKind.PAUSE_BROKER: ClusterController.pause,
+    ActionKind.STOP_COPYING: ClusterController.stop_copying,
+}
+_CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER})
+
+
+class BrokerFailures:
+    """Breaks brokers and mends them; what a broker cannot do in its state does not happen."""
+
+    def __init__(self, controller: ClusterController, change: Change) -> None:
+        self._controller, self._change = controller, change
+
+    def fail(self, kind: ActionKind, broker_id: int) -> bool:
+        """Let ``kind`` happen to a broker. Returns whether its connections are closed now."""
+        state = self._controller.state_of(broker_id)
+        kills = kind is ActionKind.KILL_BROKER and state is not BrokerState.STOPPED
+        if possible := kills or state is BrokerState.RUNNING:
+            self._act(_BREAKS[kind], broker_id)
+        return possible and kind in _CLOSES_CONNECTIONS
+
+    def mend(self, kind: ActionKind, broker_id: int) -> None:
+        """What ``kind`` did to a broker is over."""
+        if kind is ActionKind.STOP_COPYING:
+            self._act(ClusterController.copy_again, broker_id)
+        else:
+            self.revive(broker_id)
+
+    def revive(self, broker_id: int) -> None:
+        """Let a broker run, if it was stopped, killed or suspended."""
+        state = self._controller.state_of(broker_id)
+        if state is BrokerState.STOPPED:
+            self._act(ClusterController.start, broker_id)
+        elif state is BrokerState.PAUSED:
+            self._act(ClusterController.resume, broker_id)
+
+    def _act(self, act: _Act, broker_id: int) -> None:
+        action = f"{act.__name__} broker {broker_id}"
+        self._change(action, lambda controller, ctx: act(controller, ctx, broker_id))

@@ -1,0 +1,163 @@
+"""Planted defects of replication, in clusters whose brokers fail."""
+
+import dataclasses
+from typing import Any
+
+from groupcoord.broker import fetch, leader_election, produce
+from groupcoord.broker.broker import Broker
+from groupcoord.broker.leader_election import NO_LEADER, Election
+from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.producer_state_manager import ProducerStateManager
+from groupcoord.broker.topic_store import Topic
+from groupcoord.cluster.append_gate import Appends
+from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.replica_fetcher import ReplicaFetcher
+from groupcoord.simulation.plan import FAILURE_OPTIONS, ActionKind
+from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none
+
+_NO_SUCH_ACKS = 2
+
+
+def _complete_at_once(original: Any) -> Any:
+    def store(self: Any, append: Any, now_ms: int) -> Any:
+        effects = original(self, append, now_ms)
+        if self._shard(append).awaits(append.append_id):
+            effects += self._runtimes[append.topic].appended(append, now_ms)
+        return effects
+
+    return store
+
+
+def _hear_of_high_watermark_with_next_records(_: Any) -> Any:
+    def replicate(self: Any, ctx: Any, topic: Any, partition: int) -> None:
+        if self._broker.is_led(topic, partition):
+            for follower in self._followers(topic, partition):
+                self._catch_up(ctx, topic, partition, follower)
+
+    return replicate
+
+
+def _truncate_at_once(original: Any) -> Any:
+    def leader_changed(self: Any, ctx: Any, topic: Any, partition: int, *before: Any) -> None:
+        leader = topic.metadata.leaders[partition]
+        for broker_id, copy in topic.copies[partition].items():
+            if leader != NO_LEADER and broker_id not in (leader, *self.cluster.not_running):
+                copy.truncate_to(copy.high_watermark, ctx.now_ms)
+        original(self, ctx, topic, partition, *before)
+
+    return leader_changed
+
+
+def _same_epoch(original: Any) -> Any:
+    def set_state(self: Any, partition: int, state: Any) -> None:
+        before = self.metadata.partitions[partition].leader_epoch
+        original(self, partition, state)
+        states = list(self.metadata.partitions)
+        states[partition] = states[partition]._replace(leader_epoch=before)
+        self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
+
+    return set_state
+
+
+def _truncate_first(original: Any) -> Any:
+    def fetch(self: Any, ctx: Any, topic: Any, partition: int, follower: int) -> Any:
+        copy = topic.copies[partition][follower]
+        if copy.leader_epoch != topic.metadata.partitions[partition].leader_epoch:
+            copy.truncate_to(copy.high_watermark, ctx.now_ms)
+        return original(self, ctx, topic, partition, follower)
+
+    return fetch
+
+
+def _elect_anybody(original: Any) -> Any:
+    return lambda state, isr, elr, may_lead, _: original(state, isr, elr, may_lead, Election.UNCLEAN)
+
+
+_BEHIND = dataclasses.replace(
+    FAILURE_OPTIONS,
+    kinds=(ActionKind.KILL_BROKER, ActionKind.STOP_COPYING),
+    actions=(40, 40),
+    spell_ms=15_000,
+    failures_ms=(5_000, 12_000),
+    write_intervals_ms=(1_000,),
+    commit_intervals_ms=(2_000,),
+    transactional=False,
+)
+"""Leaders die while followers that are in sync are behind."""
+
+_FAR_BEHIND = dataclasses.replace(_BEHIND, failures_ms=(25_000, 60_000))
+"""All brokers die but one, which has long been out of the ISR."""
+
+REPLICATION_DEFECTS = (
+    PlantedDefect(
+        "truncates-to-high-watermark",
+        "Where another broker leads, a follower truncates its log to the high watermark of which it knows, as before KIP-101.",
+        "commit-durability",
+        [
+            Patch(ReplicaFetcher, "replicate", _hear_of_high_watermark_with_next_records),
+            Patch(Broker, "_leader_changed", _truncate_at_once),
+            Patch(ReplicaFetcher, "_fetch", _truncate_first),
+            Patch(fetch, "_check_divergence", return_none),
+        ],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "epochs-not-compared",
+        "A leader does not look at the epoch of what a follower has, which goes on behind records that the leader never had.",
+        "replicas-converge",
+        [Patch(fetch, "_check_divergence", return_none)],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "leader-acknowledges",
+        "A Produce with acks=all is acknowledged when the leader alone has it.",
+        "acknowledged-stays",
+        [Patch(produce, "_ALL", lambda _: _NO_SUCH_ACKS)],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "anybody-leads",
+        "When no replica in sync is left, one that is behind leads.",
+        "acknowledged-stays",
+        [Patch(leader_election, "_elect", _elect_anybody)],
+        _FAR_BEHIND,
+    ),
+    PlantedDefect(
+        "all-is-read",
+        "Consumers are given what not all replicas in sync have.",
+        "read-stays",
+        [Patch(PartitionLog, "high_watermark_position", lambda _: property(lambda self: self.end_position))],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "epoch-goes-on",
+        "Another leader does not begin another epoch.",
+        "one-leader",
+        [Patch(Topic, "set_state", _same_epoch)],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "sequences-forgotten",
+        "What an idempotent producer sends once more is written once more.",
+        "written-once",
+        [
+            Patch(ProducerStateManager, "duplicate_of", return_none),
+            Patch(ProducerStateManager, "_check_sequence", return_none),
+        ],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "leader-commits",
+        "A commit is acknowledged when the leader alone has it.",
+        "commit-durability",
+        [Patch(Appends, "_store", _complete_at_once)],
+        _BEHIND,
+    ),
+    PlantedDefect(
+        "out-of-sync-for-ever",
+        "A follower that copies again does not get in sync.",
+        "replicas-converge",
+        [Patch(ClusterController, "copy_again", return_none)],
+        _BEHIND,
+    ),
+)
