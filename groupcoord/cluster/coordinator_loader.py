@@ -46,7 +46,7 @@ class CoordinatorLoader:
 
 def _read_piece(loading: ShardLoader[Any], log: PartitionLog, offset: int) -> int:
     """Where the next piece begins."""
-    data = log.read(offset, PIECE_BYTES, at_least_one=True).data()
+    data = log.read(offset, PIECE_BYTES, at_least_one=True, to_end=True).data()
     after = log.log_end_offset
     position = 0
     while True:

@@ -148,7 +148,7 @@ class SimulatedBrokers:
         """The state of the only partition of ``__consumer_offsets``."""
         self.transaction_shard: TransactionShard = self.cluster.transactions.shards[0]
         """The state of the only partition of ``__transaction_state``."""
-        self.failures = BrokerFailures(self.cluster.controller, self._change)
+        self.failures = BrokerFailures(self.cluster.controller, self._change, self.ids)
         """Lets brokers fail, and come back."""
         self._event_queue = event_queue
         self._observer = observer
@@ -394,7 +394,8 @@ class SimulatedBrokers:
         if self.cluster.controller.is_eventful:
             for broker_id in self.ids:
                 self.failures.revive(broker_id)
-                self.failures.mend(ActionKind.STOP_COPYING, broker_id)
+                for kind in (ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER, ActionKind.STOP_COPYING):
+                    self.failures.mend(kind, broker_id)
 
     def _gate(self, append: Append, now_ms: int, /) -> AppendDecision:
         disturbances = self._disturbances[append.topic]

@@ -1,8 +1,10 @@
-"""Brokers that fail, and come back: they are killed, stopped, suspended, or copy nothing any more."""
+"""Brokers that fail, and come back: they are killed, stopped, suspended, cut off, or copy nothing any more."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 
 from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.cluster.network_cuts import CONTROLLER, Peer
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.simulation.plan import ActionKind
 
@@ -16,27 +18,34 @@ _BREAKS: dict[ActionKind, _Act] = {
     ActionKind.PAUSE_BROKER: ClusterController.pause,
     ActionKind.STOP_COPYING: ClusterController.stop_copying,
 }
+_CUTS = frozenset({ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER})
 _CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER})
 
 
 class BrokerFailures:
     """Breaks brokers and mends them; what a broker cannot do in its state does not happen."""
 
-    def __init__(self, controller: ClusterController, change: Change) -> None:
-        self._controller, self._change = controller, change
+    def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int]) -> None:
+        self._controller, self._change, self._ids = controller, change, ids
 
     def fail(self, kind: ActionKind, broker_id: int) -> bool:
         """Let ``kind`` happen to a broker. Returns whether its connections are closed now."""
         state = self._controller.state_of(broker_id)
         kills = kind is ActionKind.KILL_BROKER and state is not BrokerState.STOPPED
         if possible := kills or state is BrokerState.RUNNING:
-            self._act(_BREAKS[kind], broker_id)
+            if kind in _CUTS:
+                self._network("cut off", ClusterController.cut_off, kind, broker_id)
+            else:
+                self._act(_BREAKS[kind], broker_id)
         return possible and kind in _CLOSES_CONNECTIONS
 
     def mend(self, kind: ActionKind, broker_id: int) -> None:
         """What ``kind`` did to a broker is over."""
         if kind is ActionKind.STOP_COPYING:
             self._act(ClusterController.copy_again, broker_id)
+        elif kind in _CUTS:
+            with contextlib.suppress(ValueError):  # one that was stopped or started meanwhile is cut off no more
+                self._network("reconnect", ClusterController.reconnect, kind, broker_id)
         else:
             self.revive(broker_id)
 
@@ -47,6 +56,19 @@ class BrokerFailures:
             self._act(ClusterController.start, broker_id)
         elif state is BrokerState.PAUSED:
             self._act(ClusterController.resume, broker_id)
+
+    def _network(
+        self,
+        action: str,
+        act: Callable[[ClusterController, HandlerContext, int, Peer], None],
+        kind: ActionKind,
+        broker_id: int,
+    ) -> None:
+        following = self._ids[(self._ids.index(broker_id) + 1) % len(self._ids)]
+        peer: Peer = CONTROLLER if kind is ActionKind.CUT_CONTROLLER else following
+        self._change(
+            f"{action} broker {broker_id} and {peer}", lambda controller, ctx: act(controller, ctx, broker_id, peer)
+        )
 
     def _act(self, act: _Act, broker_id: int) -> None:
         action = f"{act.__name__} broker {broker_id}"

@@ -43,6 +43,8 @@ class ActionKind(enum.Enum):
     STOP_BROKER = "broker {broker} shuts down in order, and is started again {time} later"
     PAUSE_BROKER = "broker {broker} is suspended for {time}: its connections stay open, and it says nothing"
     STOP_COPYING = "broker {broker} copies nothing from leaders for {time}"
+    CUT_BROKERS = "broker {broker} and the one behind it hear nothing of each other for {time}"
+    CUT_CONTROLLER = "broker {broker} and the controller hear nothing of each other for {time}"
 
 
 BROKER_ACTIONS = frozenset(
@@ -60,7 +62,16 @@ BROKER_ACTIONS = frozenset(
 )
 """The actions that happen to the brokers, quickly. All others happen to a member, or to a broker that fails."""
 
-FAILURES = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER, ActionKind.PAUSE_BROKER, ActionKind.STOP_COPYING})
+FAILURES = frozenset(
+    {
+        ActionKind.KILL_BROKER,
+        ActionKind.STOP_BROKER,
+        ActionKind.PAUSE_BROKER,
+        ActionKind.STOP_COPYING,
+        ActionKind.CUT_BROKERS,
+        ActionKind.CUT_CONTROLLER,
+    }
+)
 """What happens to one of several brokers, whose id is the ``amount``."""
 
 COORDINATOR_ACTIONS = frozenset(

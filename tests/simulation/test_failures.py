@@ -121,6 +121,30 @@ def test_a_follower_that_copies_nothing_is_out_of_the_isr_and_comes_back() -> No
 
 
 @pytest.mark.slow
+def test_brokers_that_are_cut_off_from_each_other_and_from_the_controller() -> None:
+    text = run(
+        plan_with(
+            *(fails(ActionKind.CUT_BROKERS, broker, 20_000 + broker, 25_000) for broker in (1, 2)),
+            fails(ActionKind.CUT_CONTROLLER, 3, 50_000, 12_000),
+        )
+    )
+    assert "broker 1 is cut off from broker 2" in text
+    assert "broker 3 is cut off from the controller" in text
+    assert "broker 3 is fenced" in text
+
+
+@pytest.mark.slow
+def test_a_broker_that_stops_while_it_is_cut_off() -> None:
+    text = run(
+        plan_with(
+            fails(ActionKind.CUT_CONTROLLER, 1, 20_000, 15_000),
+            fails(ActionKind.STOP_BROKER, 1, 22_000, 1_000),
+        )
+    )
+    assert "broker 1 is cut off from the controller" in text
+
+
+@pytest.mark.slow
 def test_a_broker_that_says_nothing_for_so_long_that_clients_give_up() -> None:
     text = run(
         plan_with(fails(ActionKind.PAUSE_BROKER, 1, 20_000, 25_000), fails(ActionKind.PAUSE_BROKER, 2, 50_000, 9_500))

@@ -503,3 +503,20 @@ async def test_a_partition_that_nobody_can_lead_says_so() -> None:
             await kafka.produce("orders", b"value")
         await kafka.broker(leader).start()
         await kafka.produce("orders", b"value")
+
+
+async def test_a_new_coordinator_reads_what_is_behind_the_high_watermark_too() -> None:
+    """As ``CoordinatorLoaderImpl`` reads to the end of the log: a follower in sync that is behind has held the commit back."""
+    async with trio(lag_ms=600_000) as kafka:
+        (member,) = await kafka.consumers(1, group="app", topics="orders")
+        partition = kafka.core.coordinator.shard_of("app").partition
+        coordinator = leader_of(kafka, "__consumer_offsets", partition)
+        slow = state_of(kafka, "__consumer_offsets", partition).replicas[2]
+        await kafka.broker(slow).stop_copying()
+        member.commit({("orders", 0): 5})
+        await kafka.settle()
+        await kafka.broker(coordinator).kill()
+        await kafka.clock.advance(SESSION_S)
+        log = log_of(kafka, "__consumer_offsets", partition)
+        assert log.high_watermark < log.log_end_offset
+        assert await kafka.group("app").committed("orders", 0) == 5
