@@ -1,6 +1,9 @@
 package groupcoord
 
-import "fmt"
+import (
+	"fmt"
+	"net/url"
+)
 
 // NodeState is what a broker of a cluster does: State is "running", "paused", "stopped" or "starting".
 type NodeState struct {
@@ -46,6 +49,20 @@ func (n *Node) StopCopying() NodeState { return n.act("stop-copying") }
 
 // CopyAgain lets it copy from leaders again.
 func (n *Node) CopyAgain() NodeState { return n.act("copy-again") }
+
+// CutOff cuts the network between it and a peer: the id of another broker, "clients" or "controller".
+func (n *Node) CutOff(peer string) NodeState { return n.act("cut-off?peer=" + url.QueryEscape(peer)) }
+
+// Reconnect mends what CutOff has cut.
+func (n *Node) Reconnect(peer string) NodeState {
+	return n.act("reconnect?peer=" + url.QueryEscape(peer))
+}
+
+// LoseDisk lets it lose its disk, while it is stopped or killed.
+func (n *Node) LoseDisk() NodeState { return n.act("lose-disk") }
+
+// Unregister lets the controller forget it.
+func (n *Node) Unregister() NodeState { return n.act("unregister") }
 
 // WaitFenced waits until the controller has fenced it.
 func (n *Node) WaitFenced() NodeState { return n.wait("fenced") }

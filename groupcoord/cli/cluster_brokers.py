@@ -17,7 +17,12 @@ _ACTIONS = {
     "start": "start a broker again; after kill it is let in when its session has ended",
     "stop-copying": "let a broker copy nothing from leaders, as a follower that is too slow",
     "copy-again": "let a broker copy from leaders again",
+    "cut-off": "cut the network between a broker and another one, its clients or the controller",
+    "reconnect": "mend what cut-off has cut",
+    "lose-disk": "let a broker that does not run lose its disk: it starts with empty logs",
+    "unregister": "let the controller forget a broker",
 }
+_WITH_PEER = frozenset({"cut-off", "reconnect"})
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -30,6 +35,8 @@ def configure(commands: "argparse._SubParsersAction[Any]") -> None:
         command.description = f"{summary[0].upper()}{summary[1:]}."
         command.set_defaults(run_command=_run, action=action)
         command.add_argument("broker", metavar="BROKER", type=_broker_id, help="the id of the broker")
+        if action in _WITH_PEER:
+            command.add_argument("peer", metavar="PEER", help="the id of another broker, clients or controller")
         _add_control(command)
 
 
@@ -67,7 +74,8 @@ def _run(arguments: argparse.Namespace) -> int:
             if arguments.action is None:
                 brokers = control.read(list[Node], "GET", "/nodes")
             else:
-                brokers = [control.read(Node, "POST", f"/nodes/{arguments.broker}/{arguments.action}")]
+                asked = {"peer": arguments.peer} if arguments.action in _WITH_PEER else {}
+                brokers = [control.read(Node, "POST", f"/nodes/{arguments.broker}/{arguments.action}", **asked)]
     except ControlError as refusal:
         return complain("cluster", refusal.problem.detail, 1)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as problem:

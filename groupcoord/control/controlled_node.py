@@ -47,6 +47,22 @@ class ControlledNode:
         """Let it copy from leaders again."""
         return self._act("copy-again")
 
+    def cut_off(self, peer: int | str) -> Node:
+        """Cut the network between it and another broker (its id), ``"clients"`` or the ``"controller"``."""
+        return self._act("cut-off", peer=peer)
+
+    def reconnect(self, peer: int | str) -> Node:
+        """Mend what ``cut_off`` has cut."""
+        return self._act("reconnect", peer=peer)
+
+    def lose_disk(self) -> Node:
+        """Let it lose its disk, while it is stopped or killed."""
+        return self._act("lose-disk")
+
+    def unregister(self) -> Node:
+        """Let the controller forget it."""
+        return self._act("unregister")
+
     def wait_fenced(self, *, timeout: float | None = None) -> Node:
         """Wait until the controller has fenced it."""
         return self._wait(timeout, fenced=True)
@@ -55,8 +71,8 @@ class ControlledNode:
         """Wait until it runs."""
         return self._wait(timeout, running=True)
 
-    def _act(self, verb: str) -> Node:
-        return self._client.read(Node, "POST", f"/nodes/{self.id}/{verb}")
+    def _act(self, verb: str, **parameters: Any) -> Node:
+        return self._client.read(Node, "POST", f"/nodes/{self.id}/{verb}", **parameters)
 
     def _wait(self, timeout: float | None, **condition: Any) -> Node:
         return self._client.read(Node, "GET", f"/nodes/{self.id}/wait", timeout=timeout, **condition)

@@ -106,7 +106,10 @@ def test_a_broker_of_the_cluster(control: ControlClient) -> None:
     node.kill()
     control.clock.advance(9)
     assert node.wait_fenced(timeout=60).state == "stopped"
+    node.lose_disk()
+    assert node.unregister().fenced
     node.start()
+    assert node.cut_off("clients") == node.cut_off(1) == node.reconnect("clients") == node.reconnect(1)
     assert node.wait_running(timeout=60) == node.describe()
     with pytest.raises(ControlError, match="409 Conflict: broker 2 is running: it cannot be resumed"):
         node.resume()

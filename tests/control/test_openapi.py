@@ -96,8 +96,12 @@ CALLS: Calls = [
     ("resume_node", None, {}),
     ("stop_copying_at_node", None, {}),
     ("copy_again_at_node", None, {}),
+    ("cut_off_node", None, {"peer": "controller"}),
+    ("reconnect_node", None, {"peer": "controller"}),
     ("wait_node", None, {"running": "true"}),
     ("kill_node", None, {}),
+    ("lose_disk_of_node", None, {}),
+    ("unregister_node", None, {}),
     ("show_node", None, {}),
     ("delete_topic", None, {}),
 ]

@@ -13,6 +13,7 @@ from groupcoord.testing.cluster_broker import ClusterBroker
 
 nodes = router("nodes")
 
+Peer = Annotated[str, Query(description="the id of another broker, `controller` or `clients`")]
 NodeId = Annotated[int, Path(description="the id of a broker of the cluster")]
 
 
@@ -113,3 +114,31 @@ async def stop_copying_at_node(node: NodeId, cluster: Target) -> Node:
 async def copy_again_at_node(node: NodeId, cluster: Target) -> Node:
     """It has all that they have, and is in sync."""
     return await _done(cluster, node, ClusterBroker.copy_again)
+
+
+@nodes.post("/nodes/{node}/cut-off", summary="Cut the network between a broker and a peer", responses=CONFLICT)
+async def cut_off_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
+    """Copies stop at another broker, requests wait at clients; without the controller it is fenced, and leads on in vain."""
+    return await _done(cluster, node, lambda broker: broker.cut_off(_peer(peer)))
+
+
+@nodes.post("/nodes/{node}/reconnect", summary="Mend what a cut-off has cut", responses=CONFLICT)
+async def reconnect_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
+    """Clients are answered, copies go on, and the broker hears who leads."""
+    return await _done(cluster, node, lambda broker: broker.reconnect(_peer(peer)))
+
+
+@nodes.post("/nodes/{node}/lose-disk", summary="Let a broker that does not run lose its disk", responses=CONFLICT)
+async def lose_disk_of_node(node: NodeId, cluster: Target) -> Node:
+    """It starts with empty logs, and copies them anew."""
+    return await _done(cluster, node, ClusterBroker.lose_disk)
+
+
+@nodes.post("/nodes/{node}/unregister", summary="Let the controller forget a broker", responses=CONFLICT)
+async def unregister_node(node: NodeId, cluster: Target) -> Node:
+    """One that runs goes on as one that the others do not know, until it is started again."""
+    return await _done(cluster, node, ClusterBroker.unregister)
+
+
+def _peer(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text

@@ -1,5 +1,6 @@
 package io.groupcoord;
 
+import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -347,6 +348,26 @@ public final class Groupcoord {
         /** Let it copy from leaders again. */
         public NodeState copyAgain() {
             return act("copy-again");
+        }
+
+        /** Cut the network between it and a peer: the id of another broker, {@code clients} or {@code controller}. */
+        public NodeState cutOff(String peer) {
+            return act("cut-off?peer=" + URLEncoder.encode(peer, StandardCharsets.UTF_8));
+        }
+
+        /** Mend what {@link #cutOff} has cut. */
+        public NodeState reconnect(String peer) {
+            return act("reconnect?peer=" + URLEncoder.encode(peer, StandardCharsets.UTF_8));
+        }
+
+        /** Let it lose its disk, while it is stopped or killed. */
+        public NodeState loseDisk() {
+            return act("lose-disk");
+        }
+
+        /** Let the controller forget it. */
+        public NodeState unregister() {
+            return act("unregister");
         }
 
         /** Wait until the controller has fenced it. */
