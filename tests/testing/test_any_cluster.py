@@ -35,6 +35,8 @@ async def story(kafka: KafkaCluster) -> None:
         await kafka.consumers(3, "app", "orders", instance_ids=["one"])
     with pytest.raises(ValueError, match="count=0: a number of members, 1 or more"):
         await kafka.consumers(0, "app", "orders")
+    with pytest.raises(ValueError, match="a group has a name that is not empty"):
+        await kafka.consumers(1, "", "orders")
     with pytest.raises(
         ValueError, match='protocol=\'kip848\': "classic", or "consumer" for a consumer group of KIP-848'
     ):
