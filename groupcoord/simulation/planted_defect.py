@@ -25,6 +25,8 @@ class PlantedDefect(NamedTuple):
     patches: Sequence[Patch]
     options: PlanOptions = DEFAULT_OPTIONS
     """Options for plans that make it likely to be found."""
+    first_seed: int = 0
+    """Where to begin with one that is seldom found."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -92,7 +92,7 @@ REPLICATION_DEFECTS = (
     PlantedDefect(
         "truncates-to-high-watermark",
         "Where another broker leads, a follower truncates its log to the high watermark of which it knows, as before KIP-101.",
-        "commit-durability",
+        "read-stays",
         [
             Patch(ReplicaFetcher, "replicate", _hear_of_high_watermark_with_next_records),
             Patch(Broker, "_leader_changed", _truncate_at_once),
@@ -100,6 +100,7 @@ REPLICATION_DEFECTS = (
             Patch(fetch, "_check_divergence", return_none),
         ],
         _BEHIND,
+        first_seed=75,
     ),
     PlantedDefect(
         "epochs-not-compared",
