@@ -285,12 +285,13 @@ class Broker:
         """``before`` is the log of the leader before, which may not hear of it yet."""
         state, log = topic.metadata.partitions[partition], topic.partitions[partition]
         number = NO_LEADER if state.leader == NO_LEADER else self.cluster.ids.index(state.leader)
-        if before is not log and not self.is_cut_off(before_leader):
+        hears = not self.is_cut_off(before_leader)
+        if before is not log and hears:
             self.replication.follow(before)
         if state.leader != NO_LEADER:
             self.replication.lead(log)
             self.replicated(ctx, topic, partition)
-        if not self.is_cut_off(before_leader):
+        if hears:
             self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
         for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:

@@ -34,6 +34,21 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int = -1
 
 
+async def ask_leader(
+    cluster: NetworkClient, leader: int, topics: Mapping[str, list[ListOffsetsPartition]], isolation_level: int
+) -> ListOffsetsResponse:
+    """What the broker ``leader`` says of the partitions that are asked for, by their topics. Raises ClientError."""
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER,
+        isolation_level=isolation_level,
+        topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
+    )
+    answer: ListOffsetsResponse = await cluster.request_of(
+        leader, request, ConnectionPurpose.GENERAL, limit=UP_TO_EARLIEST_AND_LATEST
+    )
+    return answer
+
+
 class LogOffsets:
     """Asks the leaders of partitions; what may pass is tried again until a time-out."""
 
@@ -85,20 +100,9 @@ class LogOffsets:
                     )
                     by_leader.setdefault(place.leader, {}).setdefault(partition[0], []).append(asked)
             for leader, topics in by_leader.items():
-                self._take(await self._answer(leader, topics), found)
+                self._take(await ask_leader(self._cluster, leader, topics, self._isolation_level), found)
         except DisconnectedError:
             self._cluster.request_refresh()
-
-    async def _answer(self, leader: int, topics: Mapping[str, list[ListOffsetsPartition]]) -> ListOffsetsResponse:
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER,
-            isolation_level=self._isolation_level,
-            topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
-        )
-        answer: ListOffsetsResponse = await self._cluster.request_of(
-            leader, request, ConnectionPurpose.GENERAL, limit=UP_TO_EARLIEST_AND_LATEST
-        )
-        return answer
 
     def _take(self, answer: ListOffsetsResponse, found: dict[TopicPartition, OffsetAndTimestamp]) -> None:
         for topic in answer.topics:

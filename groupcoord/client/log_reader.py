@@ -9,18 +9,14 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError
-from groupcoord.client.fetcher import BY_NAME, UP_TO_EARLIEST_AND_LATEST
+from groupcoord.client.fetcher import BY_NAME
+from groupcoord.client.log_offsets import ask_leader
 from groupcoord.client.member.actions import metadata_request
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from groupcoord.protocol.apis.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition
 from groupcoord.protocol.errors import ErrorCode
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -147,14 +143,7 @@ class LogReader:
                 by_leader.setdefault(leader, {}).setdefault(topic, []).append(asked)
         found: dict[TopicPartition, int] = {}
         for leader, topics in by_leader.items():
-            request = ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=self._isolation_level,
-                topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in topics.items()),
-            )
-            answer: ListOffsetsResponse = await self._cluster.request_of(
-                leader, request, ConnectionPurpose.GENERAL, limit=UP_TO_EARLIEST_AND_LATEST
-            )
+            answer = await ask_leader(self._cluster, leader, topics, self._isolation_level)
             for of_topic in answer.topics:
                 for each in of_topic.partitions:
                     _check(each.error_code, f"{of_topic.name}-{each.partition_index}")

@@ -256,7 +256,7 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
             self.loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
-        return self.controller.withhold(effects) if self._absent or self._unreachable else effects
+        return self.controller.withhold(effects)
 
     def flush(self, now_ms: int) -> list[Effect]:
         """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
@@ -266,7 +266,7 @@ class ClusterCore:
                 ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
-        return self.controller.withhold(effects) if self._absent or self._unreachable else effects
+        return self.controller.withhold(effects)
 
     def batch_rounds(self, *, batches: bool) -> None:
         """From now on what requests write waits for ``flush``; if not ``batches``, each request is flushed at once."""

@@ -223,7 +223,7 @@ class ClusterController:
             if broker_id in self._cluster.fenced:
                 self._enter(ctx, broker_id)
             else:
-                self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+                self.timers.cancel(self._session_key(broker_id))
                 self._catch_up(ctx)
         else:
             other = self._other(broker_id, peer)
@@ -257,6 +257,8 @@ class ClusterController:
 
     def withhold(self, effects: list[Effect]) -> list[Effect]:
         """``effects`` without what brokers would say that do not run; a paused one says it when it goes on."""
+        if not self._cluster.not_running and not self._cluster.unreachable:
+            return effects
         said: list[Effect] = []
         for effect in effects:
             broker_id = (
@@ -309,7 +311,7 @@ class ClusterController:
     def _begin_session_end(self, ctx: HandlerContext, broker_id: int) -> None:
         """The controller hears no more of a broker."""
         timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
-        key = TimerKey("broker session", f"broker {broker_id}")
+        key = self._session_key(broker_id)
         self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
 
     def _register(self, ctx: HandlerContext, broker_id: int) -> None:
@@ -322,7 +324,7 @@ class ClusterController:
         """A broker runs again."""
         if broker_id in self._cluster.fenced:
             self.quorum.broker_changed()
-        self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+        self.timers.cancel(self._session_key(broker_id))
         self._set_state(ctx, broker_id, BrokerState.RUNNING)
         self._cluster.not_running.discard(broker_id)
         self._cluster.fenced.discard(broker_id)
@@ -357,7 +359,7 @@ class ClusterController:
 
     def _fence(self, ctx: HandlerContext, broker_id: int, becomes: str = "fenced") -> None:
         self.quorum.broker_changed()
-        self.timers.cancel(TimerKey("broker session", f"broker {broker_id}"))
+        self.timers.cancel(self._session_key(broker_id))
         self._cluster.fenced.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=becomes)
         for topic, partition in self._partitions():
@@ -519,6 +521,10 @@ class ClusterController:
     @property
     def _lag_ms(self) -> int:
         return int(str(self._broker.config["replica.lag.time.max.ms"]))
+
+    @staticmethod
+    def _session_key(broker_id: int) -> TimerKey:
+        return TimerKey("broker session", f"broker {broker_id}")
 
     @staticmethod
     def _lag_key(broker_id: int) -> TimerKey:

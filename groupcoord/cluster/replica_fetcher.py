@@ -46,9 +46,8 @@ class ReplicaFetcher:
             return
         for follower in self._followers(topic, partition):
             self._catch_up(ctx, topic, partition, follower)
-        for follower in self._followers(
-            topic, partition
-        ):  # those that came first do not know what came of the last ones
+        # Those that came first do not know what came of the last ones.
+        for follower in self._followers(topic, partition):
             copy = topic.copies[partition][follower]
             if copy.high_watermark < min(topic.partitions[partition].high_watermark, copy.log_end_offset):
                 self._fetch(ctx, topic, partition, follower)
@@ -65,13 +64,13 @@ class ReplicaFetcher:
 
     def _catch_up(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
         log, copy = topic.partitions[partition], topic.copies[partition][follower]
-        is_done = False
-        while not is_done:
-            known = self._broker.replication.known_end(log, follower)
-            before = copy.leader_epoch, copy.log_end_offset, known
-            is_done = before == (log.leader_epoch, log.log_end_offset, log.log_end_offset) or not self._fetch(
-                ctx, topic, partition, follower
-            )
+        while (copy.leader_epoch, copy.log_end_offset, self._broker.replication.known_end(log, follower)) != (
+            log.leader_epoch,
+            log.log_end_offset,
+            log.log_end_offset,
+        ):
+            if not self._fetch(ctx, topic, partition, follower):
+                return
 
     def _fetch(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> bool:
         """Fetch once; can it go on?"""
@@ -89,8 +88,7 @@ class ReplicaFetcher:
         if data.diverging_epoch.epoch != UNDEFINED_EPOCH:
             self._truncate(ctx, topic, partition, follower, data.diverging_epoch)
             return True
-        records = bytes(data.records or b"")
-        batches = copy.append_copied(records, ctx.now_ms)
+        batches = copy.append_copied(bytes(data.records or b""), ctx.now_ms)
         copy.start_follows(data.log_start_offset)
         high_watermark = max(copy.high_watermark, min(data.high_watermark, copy.log_end_offset))
         moved = high_watermark != copy.high_watermark
@@ -136,9 +134,9 @@ class ReplicaFetcher:
         )
         turn = HandlerContext(ctx.now_ms, call)
         handle_fetch(self._broker, turn, call, request)
-        answers = [each for each in turn.effects if isinstance(each, Reply) and each.call is call]
-        ctx.effects += [each for each in turn.effects if each not in answers]
-        data: PartitionData = answers[0].response.responses[0].partitions[0]
+        (answer,) = (each for each in turn.effects if isinstance(each, Reply) and each.call is call)
+        ctx.effects += [each for each in turn.effects if each is not answer]
+        data: PartitionData = answer.response.responses[0].partitions[0]
         return data
 
     def _start_over(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:

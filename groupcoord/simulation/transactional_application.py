@@ -5,7 +5,7 @@ member that it was when the transaction began. After a transaction that was abor
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from groupcoord.assignors import TopicPartition
@@ -16,8 +16,10 @@ from groupcoord.client.producer.transaction_manager import (
     ProducerState,
     TransactionBatch,
     TransactionManager,
-    produce_request,
 )
+from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceResponse
 from groupcoord.simulation.application import GROUP, ApplicationHost, ConsumerApplication
@@ -180,7 +182,7 @@ class TransactionalApplication(ConsumerApplication):
             self._unanswered -= 1
             self._write_next(output)
 
-        request = produce_request(settings, batch, records, self._event_queue.now_ms)
+        request = transactional_produce(settings, batch, records, self._event_queue.now_ms)
         self._host.send(self._leaders.get(output), request, settings.request_timeout_ms, answered, failed)
 
     def _after_processing(self, transaction: OpenTransaction, then: Callable[[OpenTransaction], None]) -> None:
@@ -256,3 +258,26 @@ class TransactionalApplication(ConsumerApplication):
         when_ended, self._when_ended = self._when_ended, []
         for done in when_ended:
             done()
+
+
+def transactional_produce(
+    settings: ProducerSettings,
+    batch: TransactionBatch,
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    now_ms: int,
+) -> ProduceRequest:
+    """The request that sends ``batch``, whose records are keys with values (Produce v12)."""
+    data = build_batch(
+        [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)],
+        attributes=TRANSACTIONAL,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    topic, number = batch.partition
+    return ProduceRequest(
+        transactional_id=settings.transactional_id,
+        acks=-1,
+        timeout_ms=settings.request_timeout_ms,
+        topic_data=(TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=data),)),),
+    )

@@ -90,22 +90,6 @@ async def test_one_by_one_what_the_user_asks_for_counts_from_the_next_record_on(
 
 
 @patiently
-async def test_one_by_one_the_last_record_alone_is_not_taken_for_processed() -> None:
-    async with broker() as real:
-        await real.produce("t", [b"a", b"b", b"c"])
-
-        async def fail_at_b() -> None:
-            async with consumer(real) as one:
-                async for record in one:
-                    if record.value == b"b":
-                        raise LookupError
-
-        with pytest.raises(LookupError):
-            await fail_at_b()
-        assert await committed_by_group(real) == {T: OffsetAndMetadata(1, 0)}
-
-
-@patiently
 async def test_cancellation_leaves_cleanly() -> None:
     async with broker() as real:
 

@@ -12,7 +12,6 @@ from groupcoord.client.producer.transaction_manager import (
     TransactionBatch,
     TransactionManager,
     TransactionStateError,
-    produce_request,
 )
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.apis.find_coordinator import (
@@ -31,6 +30,7 @@ from groupcoord.protocol.apis.txn_offset_commit import (
 )
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode as E
+from groupcoord.simulation.transactional_application import transactional_produce
 
 ONE, TWO = ("out", 0), ("out", 1)
 MEMBER = GroupMetadata("app", 3, "member-1", "instance-1")
@@ -357,7 +357,7 @@ def test_only_what_was_asked_is_answered(talk: Talk) -> None:
 
 def test_a_batch_on_the_wire(talk: Talk) -> None:
     batch = talk.begins()
-    request = produce_request(SETTINGS, batch, [(b"k", b"v"), (None, b"w")], 99)
+    request = transactional_produce(SETTINGS, batch, [(b"k", b"v"), (None, b"w")], 99)
     (topic,) = request.topic_data
     header = read_header(topic.partition_data[0].records or b"")
     assert (request.transactional_id, request.acks, topic.name, topic.partition_data[0].index) == ("tx", -1, "out", 0)

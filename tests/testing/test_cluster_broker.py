@@ -22,6 +22,8 @@ from groupcoord.protocol.messages import (
     IncrementalAlterConfigsRequest,
     MetadataRequest,
 )
+from tests.testing import producing
+from tests.testing.producing import outcome
 
 pytestmark = pytest.mark.asyncio
 SESSION_S = 9.0
@@ -55,18 +57,7 @@ def log_of(kafka: gc.Cluster, topic: str, partition: int = 0) -> Any:
 
 async def produce(kafka: gc.Cluster, acks: int = -1, timeout_ms: int = 2000) -> "asyncio.Task[Any]":
     """Write a record to orders-0 at its leader; the task is done when that is answered."""
-    records = bytes(build_batch([Record(0, kafka.clock.now_ms(), None, b"value")]))
-    data = (TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=records),)),)
-    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
-    asked = asyncio.ensure_future(kafka.ask_broker(leader_of(kafka, "orders"), request, version=9))
-    await kafka.settle()
-    return asked
-
-
-def outcome(answer: Any) -> tuple[str, int]:
-    (topic,) = answer.responses
-    (partition,) = topic.partition_responses
-    return ErrorCode(partition.error_code).name, partition.base_offset
+    return await producing.produce(kafka, leader_of(kafka, "orders"), acks, timeout_ms)
 
 
 async def test_a_group_goes_on_where_its_coordinator_stopped() -> None:

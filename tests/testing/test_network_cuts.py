@@ -10,11 +10,11 @@ import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
 from groupcoord.broker.leader_election import PartitionState
 from groupcoord.core.effects import LogRecord
-from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupcoord.protocol.batches.record_batch import BatchError, build_batch
-from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, MetadataRequest
+from tests.testing import producing
+from tests.testing.producing import produce
 
 pytestmark = pytest.mark.asyncio
 SESSION_S, LAG_S = 9.0, 30.0
@@ -34,19 +34,8 @@ def copies(kafka: gc.Cluster) -> dict[int, int]:
     return {broker: log.log_end_offset for broker, log in kafka.core.broker.topics["orders"].copies[0].items()}
 
 
-async def produce(kafka: gc.Cluster, to: int, acks: int = -1, timeout_ms: int = 2000) -> "asyncio.Task[Any]":
-    records = bytes(build_batch([Record(0, kafka.clock.now_ms(), None, b"value")]))
-    data = (TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=records),)),)
-    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=data)
-    asked = asyncio.ensure_future(kafka.ask_broker(to, request, version=9))
-    await kafka.settle()
-    return asked
-
-
 async def outcome(asked: "asyncio.Task[Any]") -> tuple[str, int]:
-    (topic,) = (await asked).responses
-    (partition,) = topic.partition_responses
-    return ErrorCode(partition.error_code).name, partition.base_offset
+    return producing.outcome(await asked)
 
 
 async def test_a_follower_that_is_cut_off_from_the_leader_is_out_of_sync_and_comes_back() -> None:

@@ -11,7 +11,7 @@ answer to EndTxn brings. Source: ``org.apache.kafka.clients.producer.internals.T
 """
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,19 +27,15 @@ from groupcoord.protocol.apis.find_coordinator import (
     FindCoordinatorResponse,
 )
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, add_to_sequence, build_batch
-from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.batches.record_batch import add_to_sequence
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.errors import ErrorCode as E
-
-_ALL_REPLICAS = -1
 
 
 class ProducerState(enum.Enum):
@@ -377,26 +373,3 @@ class TransactionManager:
             self.state, self.error = _S.FATAL_ERROR, error
         elif self.state in _CAN_BE_ABORTED:
             self.state, self.error = _S.ABORTABLE_ERROR, error
-
-
-def produce_request(
-    settings: ProducerSettings,
-    batch: TransactionBatch,
-    records: Sequence[tuple[bytes | None, bytes | None]],
-    now_ms: int,
-) -> ProduceRequest:
-    """The request that sends ``batch``, whose records are keys with values (Produce v12)."""
-    data = build_batch(
-        [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)],
-        attributes=TRANSACTIONAL,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
-    topic, number = batch.partition
-    return ProduceRequest(
-        transactional_id=settings.transactional_id,
-        acks=_ALL_REPLICAS,
-        timeout_ms=settings.request_timeout_ms,
-        topic_data=(TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=data),)),),
-    )
