@@ -137,7 +137,7 @@ class Broker:
                 count, _, configs = internal_topic(topic.name, self.config)
                 topic.configure(configs, self.config)
                 topic.add_partitions(max(0, count - len(topic.partitions)))
-            for log in topic.partitions:
+            for log in topic.logs():
                 if log.size:
                     self._log_manager.appended(log, now_ms)
 
@@ -224,14 +224,16 @@ class Broker:
 
     # --- replicas
 
-    def set_partition_state(self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState) -> None:
+    def set_partition_state(
+        self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState, *, renewed: bool = False
+    ) -> None:
         """A partition has another ISR, or another leader, or none, or other replicas: whoever waits for that goes on.
 
-        A new replica has nothing yet.
+        A new replica has nothing yet. ``renewed``: its leader begins anew, with its next epoch.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
         copies = topic.copies_of(partition)
-        topic.set_state(partition, state)
+        topic.set_state(partition, state, renewed=renewed)
         for removed in set(copies) - set(topic.copies_of(partition)):
             self.fetch_purgatory.leader_moved(ctx, copies[removed], NO_LEADER)
         if before.assignment != state.assignment:

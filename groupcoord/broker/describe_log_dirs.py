@@ -36,7 +36,7 @@ def handle_describe_log_dirs(broker: Broker, ctx: HandlerContext, call: Call, re
         if logs:
             topics.append(DescribeLogDirsTopic(name=topic.name, partitions=logs))
     configured: Any = broker.config["log.dirs"] or broker.config["log.dir"]
-    directory = broker.storage.log_directory() or LogDirectory(configured[0], -1, -1)
+    directory = broker.storage.log_directory(here) or LogDirectory(configured[0], -1, -1)
     result = DescribeLogDirsResult(
         log_dir=directory.path,
         topics=tuple(topics),

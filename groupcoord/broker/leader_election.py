@@ -108,6 +108,21 @@ def reverted(state: PartitionState) -> tuple[PartitionState, Replicas]:
     return state._replace(replicas=replicas, adding=(), removing=()), _without(state.isr, state.adding)
 
 
+def without_lost(state: PartitionState, there: Collection[int]) -> PartitionState:
+    """``state`` when only the replicas ``there`` have what they had: the others are not in sync any more, nor eligible.
+
+    If nobody who was in sync is left, the last leader is whoever led, as after its unclean shutdown (KIP-966): it leads again,
+    with an empty log, where nobody eligible is left either.
+    """
+    lost = set(state.replicas) - set(there)
+    if not lost:
+        return state
+    isr, elr = _without(state.isr, lost), _without(state.elr, lost)
+    leader = NO_LEADER if state.leader in lost else state.leader
+    last_leader = state.leader if leader == NO_LEADER and not isr else state.last_leader
+    return state._replace(isr=isr, elr=elr, leader=leader, last_leader=last_leader)
+
+
 def _without(replicas: Replicas, gone: Collection[int]) -> Replicas:
     return tuple(one for one in replicas if one not in gone)
 

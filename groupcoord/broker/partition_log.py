@@ -9,7 +9,7 @@ transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEntry, LeaderEpochCache
 from groupcoord.broker.log_segment import (
@@ -265,7 +265,9 @@ class PartitionLog:
             batch = records[extent.position : extent.position + extent.size]
             header = read_header(batch)
             self._store(batch, header, now_ms, self.producers.replay(header, batch))
-            self.epochs.assign(header.leader_epoch, header.base_offset)
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+                self.backend.epochs_changed(self)
             count += 1
         return count
 
@@ -273,6 +275,7 @@ class PartitionLog:
         """The broker leads the partition from now on, in ``epoch``, which begins where the log ends."""
         self.leader_epoch = epoch
         self.epochs.begin(epoch, self.log_end_offset)
+        self.backend.epochs_changed(self)
 
     def _check_own_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.max_message_bytes:
@@ -463,19 +466,22 @@ class PartitionLog:
 
     # --- forgetting
 
-    def start_over_at(self, offset: int) -> None:
-        """Forget everything: the next record has ``offset``, with which the leader's log begins.
+    def start_over_at(self, offset: int, now_ms: int) -> None:
+        """Forget everything: the next record has ``offset``, with which the leader's log begins. Raises BatchError.
 
         Source: ``UnifiedLog.truncateFullyAndStartAt``.
         """
-        DELETED_SEGMENTS.add(self._segments)
-        self._segments, self.producers = [], ProducerStateManager(self.name)
+        self._segments, self.producers = (
+            self.backend.started_over(self, offset, now_ms),
+            ProducerStateManager(self.name),
+        )
         self.log_start_offset = self.log_end_offset = self.held_back_to = offset
         self.epochs = LeaderEpochCache([EpochEntry(0, offset)])
+        self.cleaned_to = min(self.cleaned_to, offset)
 
     def fill_from(self, leader: "PartitionLog", now_ms: int) -> None:
-        """Have all that ``leader`` has, at once."""
-        self.start_over_at(leader.log_start_offset)
+        """Have all that ``leader`` has, at once. Raises BatchError."""
+        self.start_over_at(leader.log_start_offset, now_ms)
         for segment in leader.segments:
             self.append_copied(segment.copy(0, segment.size), now_ms)
         self.log_end_offset = leader.log_end_offset
@@ -488,28 +494,17 @@ class PartitionLog:
             self.backend.start_moved(self)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Forget the batches from ``offset`` on: the broker that leads now does not have them.
+        """Forget the batches from ``offset`` on: the broker that leads now does not have them. Raises BatchError.
 
-        Only for a log in memory. Producers are what the batches that stay say of them. Source: ``UnifiedLog.truncateTo``.
+        Source: ``UnifiedLog.truncateTo``.
         """
-        producers = ProducerStateManager(self.name)
-        kept: list[Segment] = []
-        for segment in self._segments:
-            if segment.base_offset >= offset:
-                continue
-            shortened = LogSegment(segment.base_offset, now_ms, index_interval_bytes=self.settings.index_interval_bytes)
-            for batch, header in cast("LogSegment", segment).batches():
-                if header.base_offset < offset:
-                    shortened.append(batch, header, now_ms)
-                    aborted = producers.replay(header, batch)
-                    if aborted is not None:
-                        shortened.append_aborted(aborted)
-            kept.append(shortened)
-        DELETED_SEGMENTS.add(self._segments)
-        self._segments, self.producers, self.log_end_offset = kept, producers, offset
+        self._segments, self.producers = self.backend.truncated(self, offset, now_ms)
+        self.log_end_offset, self.log_start_offset = offset, min(self.log_start_offset, offset)
         if self.held_back_to is not None:
             self.held_back_to = min(self.held_back_to, offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
         self.epochs.truncate_from(offset)
+        self.backend.epochs_changed(self)
 
     def delete_records(self, offset: int) -> int:
         """Forget what lies before ``offset`` (-1: everything); the log start offset afterwards.

@@ -7,8 +7,9 @@ BatchError(KAFKA_STORAGE_ERROR), and then nothing has changed. ``groupcoord.stor
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
+from groupcoord.broker.leader_election import PartitionState
 from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
 from groupcoord.broker.log_segment import DELETED_SEGMENTS, BatchSearch, FoundBatch, LogSegment, SliceableSegment
 from groupcoord.broker.producer_state_manager import AbortedTransaction, ProducerStateManager
@@ -77,11 +78,23 @@ class LogState(Protocol):
     settings: LogConfig
     log_start_offset: int
     producers: ProducerStateManager
+    epochs: LeaderEpochCache
     cleaned_to: int
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset up to which all replicas in sync have the records."""
 
     @property
     def segments(self) -> Sequence[Segment]:
         """The segments, oldest first."""
+
+
+class TruncatedLog(NamedTuple):
+    """What is left of a log that was truncated."""
+
+    segments: list[Segment]
+    producers: ProducerStateManager
 
 
 class LogBackend:
@@ -137,6 +150,32 @@ class LogBackend:
     def start_moved(self, log: LogState) -> None:
         """The log start offset has moved because of DeleteRecords: store the new one. Raises BatchError."""
 
+    def truncated(self, log: LogState, offset: int, now_ms: int) -> TruncatedLog:
+        """Remove the batches from ``offset`` on. Producers are what the batches that stay say of them. Raises BatchError."""
+        producers = ProducerStateManager(log.name)
+        kept: list[Segment] = []
+        for segment in log.segments:
+            if segment.base_offset >= offset:
+                continue
+            shortened = LogSegment(segment.base_offset, now_ms, index_interval_bytes=log.settings.index_interval_bytes)
+            for batch, header in cast("LogSegment", segment).batches():
+                if header.base_offset < offset:
+                    shortened.append(batch, header, now_ms)
+                    aborted = producers.replay(header, batch)
+                    if aborted is not None:
+                        shortened.append_aborted(aborted)
+            kept.append(shortened)
+        DELETED_SEGMENTS.add(log.segments)
+        return TruncatedLog(kept, producers)
+
+    def started_over(self, log: LogState, _offset: int, _now_ms: int) -> list[Segment]:
+        """Remove everything: the next batch begins with ``offset``. Raises BatchError."""
+        DELETED_SEGMENTS.add(log.segments)
+        return []
+
+    def epochs_changed(self, log: LogState) -> None:
+        """Another leader's epoch has begun in the log. Raises nothing: batches tell it again."""
+
     def flush_if_due(self, _log: LogState, _now_ms: int) -> bool:
         """Flush what has waited for flush.ms; does anything wait still?"""
         return False
@@ -158,14 +197,19 @@ class RecoveredLog(NamedTuple):
 
 
 class RecoveredTopic(NamedTuple):
-    """A topic as it was kept. ``adopted``: only its logs were, and its configurations are not known."""
+    """A topic as it was kept. ``adopted``: only its logs were, and its configurations are not known.
+
+    ``logs`` has for each partition the logs of its replicas by the ids of their brokers, as far as they were found, and
+    ``states`` what the partitions of a cluster of several brokers were; a lone broker keeps no states.
+    """
 
     name: str
     topic_id: uuid.UUID
     configs: Mapping[str, str]
     created_ms: int
-    logs: list[RecoveredLog]
+    logs: list[dict[int, RecoveredLog]]
     adopted: bool
+    states: Sequence[PartitionState] = ()
 
 
 class LogDirectory(NamedTuple):
@@ -185,17 +229,29 @@ class StorageBackend:
     in_memory = True
     """Is what it keeps gone when the process ends? Then it has to be bounded."""
 
-    def log(self, _topic: str, _partition: int) -> LogBackend:
-        """Where the log of a partition is kept."""
+    def log(self, _topic: str, _partition: int, _broker: int) -> LogBackend:
+        """Where the log is kept that a broker has of a partition."""
         return IN_MEMORY_LOG_BACKEND
 
     def topic_created(
-        self, name: str, topic_id: uuid.UUID, partitions: int, configs: Mapping[str, str], created_ms: int
+        self,
+        name: str,
+        topic_id: uuid.UUID,
+        partitions: Sequence[PartitionState],
+        configs: Mapping[str, str],
+        created_ms: int,
     ) -> None:
-        """There is a topic."""
+        """There is a topic, and each of its replicas has a log."""
 
-    def partitions_added(self, topic_id: uuid.UUID, partitions: int) -> None:
-        """The topic has that many partitions now."""
+    def partitions_added(self, topic_id: uuid.UUID, partitions: Sequence[PartitionState]) -> None:
+        """The topic has these partitions, too."""
+
+    def partition_changed(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
+        """A partition of a cluster of several brokers is as ``state`` says from now on.
+
+        Each of its replicas has a log, and whoever was a replica and is none any more has none. Raises nothing: what decides of
+        partitions is not refused, and a storage that fails ends the server.
+        """
 
     def topic_configured(self, topic_id: uuid.UUID, configs: Mapping[str, str]) -> None:
         """The topic has these overrides now."""
@@ -220,12 +276,19 @@ class StorageBackend:
         """What was kept, in the order of the creation."""
         return ()
 
+    def broker_ended(self, broker: int, *, in_order: bool) -> None:
+        """If the process ended now, would that broker have ended in order?"""
+
+    def unclean_brokers(self) -> frozenset[int]:
+        """The brokers of which the last life, or the last directory, ended without notice."""
+        return frozenset()
+
     def next_producer_id(self) -> int:
         """The first producer id that has never been handed out."""
         return 0
 
-    def log_directory(self) -> LogDirectory | None:
-        """The directory that keeps the logs; None: they are in memory."""
+    def log_directory(self, _broker: int) -> LogDirectory | None:
+        """The directory that keeps the logs of a broker; None: they are in memory."""
         return None
 
     def checkpoint(self) -> None:

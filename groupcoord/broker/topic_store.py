@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas, without_lost
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import (
     IN_MEMORY_STORAGE,
+    RecoveredLog,
     RecoveredTopic,
     StorageBackend,
     storage_errors_as_api_errors,
@@ -39,6 +40,11 @@ class MetadataChanges:
         self.value = 0
         self.of_newest_topic = 0
         """The version in which a topic was created for the last time."""
+
+    def new_partitions(self, count: int, replicas: Sequence[Replicas] | None, home: int) -> list[PartitionState]:
+        """What ``count`` new partitions are with these ``replicas``; if nothing is said of these, each is at ``home`` alone."""
+        placed = [(home,)] * count if replicas is None else replicas
+        return [self.initial_state(each) for each in placed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,56 +107,80 @@ class Topic:
 
     def add_partitions(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
         """Add ``count`` empty partitions, with these ``replicas``. Raises Refused if they cannot be kept."""
+        states = self._changes.new_partitions(count, replicas, self._home)
         with storage_errors_as_api_errors():
-            self._storage.partitions_added(self.topic_id, len(self.partitions) + count)
-        self.add_logs(count, replicas)
+            self._storage.partitions_added(self.topic_id, states)
+        self.add_logs(states)
 
-    def add_logs(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
-        """Add ``count`` empty partitions of which the storage knows."""
+    def add_logs(self, states: Sequence[PartitionState]) -> None:
+        """Add empty partitions of which the storage knows."""
         first = len(self.partitions)
-        self.attach_logs([self._new_log(index) for index in range(first, first + count)], replicas)
+        self._attach(
+            [
+                {one: self._new_log(index, one) for one in self._brokers_of(state)}
+                for index, state in enumerate(states, first)
+            ],
+            states,
+        )
+        self._changes.on_logs_added(self, first)
 
-    def _new_log(self, index: int) -> PartitionLog:
-        return PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index))
+    def recover_logs(self, recovered: Sequence[Mapping[int, RecoveredLog]], states: Sequence[PartitionState]) -> None:
+        """Add the partitions that the storage has kept; a log that was lost begins anew.
 
-    def attach_logs(self, logs: Sequence[PartitionLog], replicas: Sequence[Replicas] | None = None) -> None:
-        """Append ``logs`` as the next partitions."""
-        placed = [(self._home,)] * len(logs) if replicas is None else replicas
-        states = [
-            self._changes.initial_state(each)._replace(leader_epoch=log.leader_epoch)
-            for log, each in zip(logs, placed, strict=True)
+        A lone broker goes on in the last epoch of each log. Raises Refused if a log can no longer be kept.
+        """
+        copies = [
+            {
+                one: PartitionLog.recovered(self.settings, f"{self.name}-{index}", logs[one])
+                if one in logs
+                else self._new_log(index, one)
+                for one in self._brokers_of(state)
+            }
+            for index, (logs, state) in enumerate(zip(recovered, states, strict=True))
         ]
+        if not self._changes.several_brokers:
+            epochs = [logs[self._home].leader_epoch for logs in copies]
+            states = [state._replace(leader_epoch=epoch) for state, epoch in zip(states, epochs, strict=True)]
+        self._attach(copies, states)
+
+    def _brokers_of(self, state: PartitionState) -> Replicas:
+        """The brokers whose logs there are of a partition."""
+        return state.replicas if self._changes.several_brokers else (self._home,)
+
+    def _new_log(self, index: int, broker_id: int) -> PartitionLog:
+        return PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index, broker_id))
+
+    def _attach(self, copies: Sequence[dict[int, PartitionLog]], states: Sequence[PartitionState]) -> None:
+        """Append partitions with the logs of their replicas."""
+        for logs, state in zip(copies, states, strict=True):
+            self.partitions.append(logs.get(state.leader) or next(iter(logs.values())))
         if self._changes.several_brokers:
-            for index, (log, state) in enumerate(zip(logs, states, strict=True), len(self.partitions)):
-                first = state.replicas[0] if state.leader == NO_LEADER else state.leader
-                self.copies.append({one: log if one == first else self._new_log(index) for one in state.replicas})
-        self.partitions += logs
+            self.copies += copies
         self.metadata = dataclasses.replace(self.metadata, partitions=(*self.metadata.partitions, *states))
         self._changes.value += 1
-        self._changes.on_logs_added(self, len(self.partitions) - len(logs))
 
-    def set_state(self, partition: int, state: PartitionState) -> None:
+    def set_state(self, partition: int, state: PartitionState, *, renewed: bool = False) -> None:
         """``partition`` is as ``state`` says from now on, but for its leader epoch.
 
-        With another leader, or none, or without a replica that it had, its next leader epoch begins. A new replica begins with
-        an empty log.
+        With another leader, or none, or without a replica that it had, or if it is ``renewed``, its next leader epoch begins.
+        A new replica begins with an empty log.
         """
         states = list(self.metadata.partitions)
         before = states[partition]
-        epoch = before.leader_epoch
+        begins = renewed or state.leader != before.leader or not set(before.replicas) <= set(state.replicas)
+        after = states[partition] = state._replace(leader_epoch=before.leader_epoch + begins)
         if self.copies:
             logs = self.copies[partition]
+            removed = [logs.pop(one) for one in set(logs) - set(state.replicas)]
+            for log in removed:
+                log.topic_deleted()
+            self._storage.partition_changed(self.topic_id, partition, after)
             for added in set(state.replicas) - set(logs):
-                logs[added] = self._new_log(partition)
+                logs[added] = self._new_log(partition, added)
             if state.leader != NO_LEADER:
                 self.partitions[partition] = logs[state.leader]
-            for removed in set(logs) - set(state.replicas):
-                logs.pop(removed).topic_deleted()
-        if state.leader != before.leader or not set(before.replicas) <= set(state.replicas):
-            epoch += 1
-            if state.leader != NO_LEADER:
-                self.partitions[partition].lead_in(epoch)
-        states[partition] = state._replace(leader_epoch=epoch)
+        if begins and state.leader != NO_LEADER:
+            self.partitions[partition].lead_in(after.leader_epoch)
         self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
         self._changes.value += 1
 
@@ -165,7 +195,9 @@ class Topic:
         """
         state = self.metadata.partitions[partition]
         if broker_id not in state.replicas:
-            copy = self.copies[partition][broker_id] = self._new_log(partition)
+            joined = state._replace(replicas=(*state.replicas, broker_id))
+            self._storage.partition_changed(self.topic_id, partition, joined)
+            copy = self.copies[partition][broker_id] = self._new_log(partition, broker_id)
             copy.fill_from(self.partitions[partition], now_ms)
 
         def with_it(brokers: Replicas) -> Replicas:
@@ -295,22 +327,24 @@ class TopicStore:
         if name in self._by_name:
             raise ValueError(f"topic {name} exists")
         topic_id = self.free_id()
+        states = self.changes.new_partitions(partitions, replicas, self._config.node_id)
         with storage_errors_as_api_errors():
-            self._storage.topic_created(name, topic_id, partitions, configs, now_ms)
+            self._storage.topic_created(name, topic_id, states, configs, now_ms)
         settings = _settings(configs, self._config, self._storage)
         metadata = TopicMetadata(name, topic_id, now_ms, dict(configs))
         topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
-        topic.add_logs(partitions, replicas)
+        topic.add_logs(states)
         self._add(topic)
         return topic
 
     def restore(self, kept: RecoveredTopic) -> Topic:
-        """Add a topic that the storage has kept."""
+        """Add a topic that the storage has kept. A replica whose log was lost is not in sync any more, unless it was alone."""
         settings = _settings(kept.configs, self._config, self._storage)
         metadata = TopicMetadata(kept.name, kept.topic_id, kept.created_ms, dict(kept.configs))
         topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
-        topic.attach_logs(
-            [PartitionLog.recovered(settings, f"{kept.name}-{index}", log) for index, log in enumerate(kept.logs)]
+        states = kept.states or self.changes.new_partitions(len(kept.logs), None, self._config.node_id)
+        topic.recover_logs(
+            kept.logs, [without_lost(state, set(logs)) for state, logs in zip(states, kept.logs, strict=True)]
         )
         self._add(topic)
         return topic

@@ -123,7 +123,7 @@ SIGTERM and ctrl-C end it."""
         metavar="DIR",
         type=Path,
         help="keep topics and committed offsets in DIR, in Kafka's own files, and begin with what is there; "
-        "for one broker only",
+        "of several brokers each has a directory of its own in it, by its id",
     )
     content.add_argument(
         "-c",
@@ -283,8 +283,6 @@ def _end_with_stdin() -> None:
 
 def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str | None:
     """What is wrong with options that do not go together, or None."""
-    if several.number > 1 and arguments.data_dir is not None:
-        return "--data-dir keeps the data of one broker; it cannot be used with --brokers"
     if len(several.racks) > several.number:
         return f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}"
     is_controlled = arguments.page or arguments.control is not None
@@ -324,7 +322,9 @@ async def _serve(
     except ImportError as problem:  # there is no fcntl
         return complain("serve", f"--data-dir needs a POSIX system: {problem}", 1)
     try:
-        storage = DataDirectory(data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms())
+        storage = DataDirectory(
+            data_dir, config, new_uuid=SystemRandomSource().uuid, now_ms=now_ms(), brokers=several.number
+        )
     except StorageError as problem:
         return complain("serve", str(problem), 1)
     for finding in storage.findings:

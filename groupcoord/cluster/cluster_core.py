@@ -74,8 +74,7 @@ class ClusterCore:
 
     With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
     says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. ``features`` are
-    levels that are not to be those of a new cluster, or of ``storage``. Raises ValueError for brokers or levels that cannot be,
-    or several brokers with a ``storage``.
+    levels that are not to be those of a new cluster, or of ``storage``. Raises ValueError for brokers or levels that cannot be.
     """
 
     def __init__(
@@ -89,8 +88,6 @@ class ClusterCore:
         racks: Sequence[str] = (),
         features: Mapping[str, int] = NO_FEATURES,
     ) -> None:
-        if brokers > 1 and not storage.in_memory:
-            raise ValueError("only one broker's data can be kept")
         self.features = Features(storage.features(), features, config.node_id, storage.features_updated)
         self.broker = Broker(
             config,
@@ -156,6 +153,12 @@ class ClusterCore:
         """Reads the logs of coordinators; the simulation has one that takes its time."""
         self._coordinated = frozenset(self.coordinator.apis)
         self._transactional = frozenset(self.transactions.apis)
+        self._said_at_start: list[Effect] = []
+        """What followed from the start of several brokers: the first ``expire`` gives it out."""
+        if brokers > 1 and len(self.broker.topics):
+            ctx = HandlerContext(now_ms, AdminAction("the brokers start with what was kept"))
+            self.controller.start_all(ctx, storage.unclean_brokers())
+            self._said_at_start = ctx.effects
         # As on a broker that has answered a FindCoordinator before; Kafka creates the topic only with the first of these.
         self._create_coordinators_topic(CONSUMER_OFFSETS, now_ms)
         for topic, runtime in self.runtimes.items():
@@ -247,7 +250,8 @@ class ClusterCore:
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire every timer that is due at ``now_ms``, and read on where logs of coordinators are being read."""
-        effects = self._execute_appends(self.coordinator.expire(now_ms), now_ms)
+        effects, self._said_at_start = self._said_at_start, []
+        effects += self._execute_appends(self.coordinator.expire(now_ms), now_ms)
         effects += self._execute_appends(self.transactions.expire(now_ms), now_ms)
         effects += self._execute_appends(self.broker.expire(now_ms), now_ms)
         if self.controller.is_eventful:
@@ -274,13 +278,13 @@ class ClusterCore:
 
     def next_deadline(self) -> int | None:
         """When the next timer is due (ms), or None. While there is something to read, that is at once."""
-        if self.loader:
+        if self.loader or self._said_at_start:
             return 0
         return _earliest(timers.next_deadline() for timers in self._timers)
 
     def deadline_lower_bound(self) -> int | None:
         """No timer is due before that moment (ms); None if there is none. Costs less than ``next_deadline``."""
-        if self.loader:
+        if self.loader or self._said_at_start:
             return 0
         return _earliest(timers.deadline_lower_bound() for timers in self._timers)
 

@@ -7,7 +7,7 @@ heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources: ``R
 """
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from groupcoord.broker.broker import Broker
@@ -84,6 +84,28 @@ class ClusterController:
         self.is_eventful = False
         """Was any broker ever anything but running?"""
 
+    def start_all(self, ctx: HandlerContext, unclean: Collection[int]) -> None:
+        """All brokers start again together, with what was kept of them; those ``unclean`` ended without notice.
+
+        Each leads what it led, in the next epoch, as far as it is in sync, and the others copy what they lack.
+        """
+        for broker_id in unclean:
+            self._shut_down_uncleanly(ctx, broker_id)
+        for topic, partition in self._partitions():
+            for copy in topic.copies[partition].values():
+                copy.held_back_to = copy.log_start_offset
+            state = topic.metadata.partitions[partition]
+            after = self.planned(topic, state, state.isr)
+            if after.leader == NO_LEADER:  # nobody was in sync: it is to be who led last
+                after = self.planned(topic, after, after.isr)
+            self._broker.set_partition_state(ctx, topic, partition, after, renewed=True)
+            self._broker.replication.lead(topic.partitions[partition])
+            if after.is_reassigning:
+                self._reassigning[topic, partition] = None
+            self._note_balance(topic, partition)
+        self._catch_up(ctx)
+        self._schedule_rebalance(ctx.now_ms)
+
     # --- what brokers do
 
     def state_of(self, broker_id: int) -> BrokerState:
@@ -102,7 +124,7 @@ class ClusterController:
         """A broker is gone without a word: the others hear of it when its session ends."""
         self._require(broker_id, "killed", BrokerState.RUNNING, BrokerState.PAUSED, BrokerState.STARTING)
         self._forget_asked(broker_id)
-        self._killed.add(broker_id)
+        self._ends(broker_id, in_order=False)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
 
     def pause(self, ctx: HandlerContext, broker_id: int) -> None:
@@ -157,7 +179,7 @@ class ClusterController:
         a clean shutdown then. Source: ``QuorumController.unregisterBroker``, ``ClusterControlManager.registerBroker``.
         """
         del self._cluster.epochs[broker_id]
-        self._killed.add(broker_id)
+        self._ends(broker_id, in_order=False)
         self._fence(ctx, broker_id, "unregistered")
         if self._states[broker_id] is BrokerState.STARTING:
             self._register(ctx, broker_id)
@@ -184,7 +206,7 @@ class ClusterController:
         for topic, partition in self._partitions():
             copy = topic.copies[partition].get(broker_id)
             if copy is not None:
-                copy.start_over_at(0)
+                copy.start_over_at(0, ctx.now_ms)
 
     def cut_off(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
         """Cut the network between a broker that runs and another one, its ``clients`` or the ``controller``.
@@ -329,7 +351,7 @@ class ClusterController:
         self._cluster.not_running.discard(broker_id)
         self._cluster.fenced.discard(broker_id)
         if broker_id in self._killed:
-            self._killed.discard(broker_id)
+            self._ends(broker_id, in_order=True)
             self._shut_down_uncleanly(ctx, broker_id)
         for topic, partition in self._partitions():
             state = topic.metadata.partitions[partition]
@@ -338,6 +360,11 @@ class ClusterController:
             elif state.leader == NO_LEADER:
                 self._change(ctx, topic, partition, state.isr)
         self._catch_up(ctx)
+
+    def _ends(self, broker_id: int, *, in_order: bool) -> None:
+        """What a broker did last was, or was not, to end in order."""
+        (self._killed.discard if in_order else self._killed.add)(broker_id)
+        self._broker.storage.broker_ended(broker_id, in_order=in_order)
 
     def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was killed may lack what was not flushed: it is eligible for nothing.

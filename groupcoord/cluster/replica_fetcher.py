@@ -25,6 +25,7 @@ from groupcoord.protocol.apis.fetch import (
     PartitionData,
     ReplicaState,
 )
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _VERSION = 17
@@ -78,6 +79,13 @@ class ReplicaFetcher:
         if copy.leader_epoch != state.leader_epoch:
             copy.leader_epoch = state.leader_epoch
             self._broker.becomes_follower(ctx, copy)
+        try:
+            return self._fetch_from(ctx, topic, partition, follower, state.leader)
+        except BatchError:  # the storage cannot keep it, and has said so itself
+            return False
+
+    def _fetch_from(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, leader: int) -> bool:
+        copy = topic.copies[partition][follower]
         offset = copy.log_end_offset
         data = self._ask(ctx, topic, partition, follower, copy)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -99,8 +107,8 @@ class ReplicaFetcher:
                 topic=topic.name,
                 partition=partition,
                 follower=follower,
-                leader=state.leader,
-                epoch=state.leader_epoch,
+                leader=leader,
+                epoch=copy.leader_epoch,
                 offset=offset,
                 end_offset=copy.log_end_offset,
                 high_watermark=high_watermark,
@@ -146,7 +154,7 @@ class ReplicaFetcher:
         """
         log, copy = topic.partitions[partition], topic.copies[partition][follower]
         self._told(ctx, topic, partition, follower, log.log_start_offset)
-        copy.start_over_at(log.log_start_offset)
+        copy.start_over_at(log.log_start_offset, ctx.now_ms)
 
     def _truncate(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, diverging: EpochEndOffset

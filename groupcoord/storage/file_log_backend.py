@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from groupcoord.broker.cleaner import PieceCounter
+from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.broker.log_segment import DELETED_SEGMENTS, LogSegment
 from groupcoord.broker.producer_state_manager import AbortedTransaction
-from groupcoord.broker.storage_backend import LogBackend, LogState, RecoveredLog, Segment
+from groupcoord.broker.storage_backend import LogBackend, LogState, RecoveredLog, Segment, TruncatedLog
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import log_file_names, producer_snapshot
 from groupcoord.storage.file_io import is_shortage, replace, sync
-from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment
-from groupcoord.storage.log_loader import LoadedLog
-from groupcoord.storage.text_files import partition_metadata
+from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment, keep_head
+from groupcoord.storage.log_loader import LoadedLog, LogLoader
+from groupcoord.storage.text_files import partition_metadata, write_epochs
 from groupcoord.storage.transaction_index import TransactionIndex, has_transactions
 
 
@@ -45,8 +46,11 @@ class BackendHost(Protocol):
     def submit(self, work: Callable[[], None]) -> "Future[None]":
         """Do ``work`` beside everything else."""
 
-    def starts_changed(self) -> None:
+    def starts_changed(self, store: "FileLogBackend") -> None:
         """The log start offset of a log has moved because of DeleteRecords. Raises BatchError."""
+
+    def end_moved_back(self, store: "FileLogBackend") -> None:
+        """A log was truncated: no checkpoint may say that there was more. Raises BatchError."""
 
 
 class _Flush(NamedTuple):
@@ -209,7 +213,71 @@ class FileLogBackend(LogBackend):
     def start_moved(self, log: LogState) -> None:
         """Records were deleted: that is remembered at once, for their segment may live on. Raises BatchError."""
         self.log_start_offset = log.log_start_offset
-        self._host.starts_changed()
+        self._host.starts_changed(self)
+
+    # --- following a leader
+
+    def truncated(self, log: LogState, offset: int, now_ms: int) -> TruncatedLog:
+        """Remove what begins at ``offset`` or later, and load what is left. Source: ``LocalLog.truncateTo``."""
+        self._host.check()
+        self._host.need_room()
+        self._log = log
+        try:
+            self.close()
+            DELETED_SEGMENTS.add(log.segments)
+            to_check = offset
+            for segment in log.segments:
+                if segment.base_offset >= offset:
+                    delete_segment(self.folder, segment.base_offset)
+                elif (found := segment.find(offset)) is not None:
+                    keep_head(self.folder, segment.base_offset, found.position)
+                    to_check = segment.base_offset
+            loaded = self._load(log, min(self.recovery_point, to_check), min(log.log_start_offset, offset), now_ms)
+        except OSError as error:
+            raise self._host.failed(error) from error
+        self.take_over(loaded, min(self.cleaned_to, offset))
+        self.log_end_offset = offset
+        self._host.end_moved_back(self)
+        return TruncatedLog(list(loaded.segments), loaded.producers)
+
+    def started_over(self, log: LogState, offset: int, now_ms: int) -> list[Segment]:
+        """Remove all segments and begin with an empty one. Source: ``LocalLog.truncateFullyAndStartAt``."""
+        self._host.check()
+        self._host.need_room()
+        try:
+            self.close()
+            DELETED_SEGMENTS.add(log.segments)
+            for path in log_file_names.log_files(self.folder):
+                delete_segment(self.folder, int(path.stem))
+            write_epochs(self.folder / log_file_names.LEADER_EPOCHS, [EpochEntry(0, offset)])
+            create_segment(self.folder, offset)
+            loaded = self._load(log, offset, offset, now_ms)
+        except OSError as error:
+            raise self._host.failed(error) from error
+        self._log = None
+        self.take_over(loaded)
+        self._host.end_moved_back(self)
+        return list(loaded.segments)
+
+    def _load(self, log: LogState, recovery_point: int, log_start_offset: int, now_ms: int) -> LoadedLog:
+        self._flushes.clear()  # what is flushed of files that are gone says nothing
+        return LogLoader(
+            self.folder,
+            log.settings,
+            clean=False,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            now_ms=now_ms,
+            has_gaps=True,
+            report=_say_nothing,
+        ).run()
+
+    def epochs_changed(self, log: LogState) -> None:
+        """Write the leader epochs; they survive a kill, and after a power cut batches tell them again."""
+        try:
+            write_epochs(self.folder / log_file_names.LEADER_EPOCHS, log.epochs.entries, synced=False)
+        except OSError as error:
+            self._host.failed(error, undone=True)
 
     # --- flushing
 
@@ -257,6 +325,11 @@ class FileLogBackend(LogBackend):
         self._waiting.clear()
         self._recovery_point = end
         self._unflushed_since_ms = None
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers may read, for the checkpoint: all, as far as nothing is known of followers."""
+        return self.log_end_offset if self._log is None else self._log.high_watermark
 
     @property
     def cleaned_to(self) -> int:
@@ -323,6 +396,10 @@ class FileLogBackend(LogBackend):
                 path = self.folder / log_file_names.file_name(base_offset, kind + before)
                 if kind != log_file_names.TRANSACTION_INDEX or path.exists():
                     path.rename(self.folder / log_file_names.file_name(base_offset, kind + after))
+
+
+def _say_nothing(_finding: str) -> None:
+    """The files were in order before what was cut off."""
 
 
 def _sync(segments: Sequence[FileSegment], folder: Path) -> None:

@@ -25,6 +25,7 @@ from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage.file_io import CHUNK_BYTES, create, is_shortage, opened, read_at, sync, write_at
 from groupcoord.storage.log_file_names import (
+    CLEANED,
     LOG,
     OF_SEGMENT,
     OFFSET_INDEX,
@@ -396,6 +397,23 @@ def create_segment(folder: Path, base_offset: int, state: str = "") -> None:
     for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
         create(folder / file_name(base_offset, kind + state))
     (folder / file_name(base_offset, TRANSACTION_INDEX + state)).unlink(missing_ok=True)
+
+
+def keep_head(folder: Path, base_offset: int, size: int) -> None:
+    """Cut off what a segment has behind its first ``size`` bytes, and remove its indexes. Raises OSError.
+
+    Its log file becomes another one, so that who has the old one open reads on.
+    """
+    path = folder / file_name(base_offset, LOG)
+    shortened = path.with_name(path.name + CLEANED)
+    create(shortened)
+    with opened(path) as reading, opened(shortened, os.O_WRONLY) as writing:
+        for position in range(0, size, CHUNK_BYTES):
+            write_at(writing, read_at(reading, min(CHUNK_BYTES, size - position), position), position)
+        os.fsync(writing)
+    shortened.replace(path)
+    for kind in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
+        (folder / file_name(base_offset, kind)).unlink(missing_ok=True)
 
 
 def delete_segment(folder: Path, base_offset: int, *, with_snapshot: bool = True) -> None:

@@ -1,4 +1,6 @@
-"""A data directory: the storage of a node that outlives the process. Every file in it is Kafka's but ``groupcoord-metadata``.
+"""A data directory: the storage of a node, or of a cluster, that outlives the process.
+
+Every file in it is Kafka's but ``groupcoord-metadata``.
 
 If the disk fails, nothing more is taken: the last answers say KAFKA_STORAGE_ERROR, and the server is told to end, as Kafka does
 when its only log directory fails. What had been acknowledged is found again at the next start. Source: ``LogManager``.
@@ -6,19 +8,21 @@ when its only log directory fails. What had been acknowledged is found again at 
 
 import contextlib
 import dataclasses
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from groupcoord.broker.leader_election import PartitionState
 from groupcoord.broker.storage_backend import LogBackend, LogDirectory, RecoveredTopic, StorageBackend
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import text_files
-from groupcoord.storage.directory_loader import DirectoryLoader, rename_to_delete
+from groupcoord.storage.broker_logs import BrokerLogs
+from groupcoord.storage.cluster_directory_loader import ClusterDirectoryLoader
+from groupcoord.storage.directory_loader import DirectoryLoader
 from groupcoord.storage.file_io import (
     BackgroundSync,
     DirectoryLock,
@@ -28,10 +32,9 @@ from groupcoord.storage.file_io import (
     make_directory,
     need_room,
     replace,
-    sync,
 )
 from groupcoord.storage.file_log_backend import FileLogBackend
-from groupcoord.storage.log_file_names import Partition, log_files
+from groupcoord.storage.log_file_names import Partition
 from groupcoord.storage.metadata_log import TopicEntry
 from groupcoord.storage.text_files import CheckpointError
 
@@ -43,66 +46,106 @@ it."""
 class DataDirectory(StorageBackend):
     """The data directory ``directory``, which is made if there is none, in use until ``close``. Raises StorageError.
 
-    ``config`` is how the server was started; ``self.config`` is that with what was changed while it ran, in an earlier life.
-    ``new_uuid`` is where ids come from, ``now_ms`` the time. ``findings`` says, in words, what was not as it should be.
-    ``on_failure`` is called, once, if the disk fails, which ``failure`` then describes. ``on_shortage`` is told in words when
-    there are no descriptors for files; that is no failure: what cannot be done is refused, and tried again by who wants it.
+    Of several ``brokers`` each has a directory in it, by its id. ``config`` is how the server was started; ``self.config``
+    is that with what was changed while it ran, in an earlier life. ``new_uuid`` is where ids come from, ``now_ms`` the
+    time. ``findings`` says, in words, what was not as it should be. ``on_failure`` is called, once, if the disk fails,
+    which ``failure`` then describes. ``on_shortage`` is told in words when there are no descriptors for files; that is no
+    failure: what cannot be done is refused, and tried again by who wants it.
     """
 
     in_memory = False
 
     def __init__(
-        self, directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
+        self,
+        directory: Path,
+        config: BrokerConfig,
+        *,
+        new_uuid: Callable[[], uuid.UUID],
+        now_ms: int,
+        brokers: int = 1,
     ) -> None:
         self.directory = directory
         self.failure: str | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self.on_shortage: Callable[[str], None] = lambda _: None
         self._short_of_descriptors = False
+        self._killed: set[int] = set()
         self._open = OpenFiles()
         self._background = BackgroundSync()
         with contextlib.ExitStack() as undo, _told(directory):
-            make_directory(directory)
-            lock = DirectoryLock(directory)
-            undo.callback(lock.release)
-            start = DirectoryLoader(directory, config, new_uuid=new_uuid, now_ms=now_ms)
-            self._stores = start.stores
-            self._recovered = start.recover(self)
-            self._checkpointed = start.checkpointed
+
+            def hold(path: Path) -> None:
+                make_directory(path)
+                undo.callback(DirectoryLock(path).release)
+
+            hold(directory)
+            start: DirectoryLoader | ClusterDirectoryLoader
+            if brokers == 1:
+                start = DirectoryLoader(directory, config, new_uuid=new_uuid, now_ms=now_ms)
+            else:
+                ids = range(config.node_id, config.node_id + brokers)
+                start = ClusterDirectoryLoader(directory, config, ids, hold=hold, new_uuid=new_uuid, now_ms=now_ms)
+            self._logs_of, self._recovered = start.recover(self)
             self._metadata_log = start.metadata_log
             self._metadata_log.start_anew()
             self.config = start.config
             self.findings = start.findings
-            if start.has_shortened_logs:
-                self._write_checkpoints()
+            self._unclean = frozenset(start.unclean)
             self._release = undo.pop_all()
 
     # --- topics and configurations: the face of a StorageBackend
 
-    def log(self, topic: str, partition: int) -> LogBackend:
-        """The files of a partition. Raises KeyError if it has not been created."""
-        return self._stores[Partition(topic, partition)]
+    def log(self, topic: str, partition: int, broker: int) -> LogBackend:
+        """The files of a broker's log. Raises KeyError if it has not been created."""
+        return self._logs_of[broker].stores[Partition(topic, partition)]
 
     def topic_created(
-        self, name: str, topic_id: uuid.UUID, partitions: int, configs: Mapping[str, str], created_ms: int
+        self,
+        name: str,
+        topic_id: uuid.UUID,
+        partitions: Sequence[PartitionState],
+        configs: Mapping[str, str],
+        created_ms: int,
     ) -> None:
         """Remember the topic, and make the folders of its partitions."""
-        with self._changing():
-            topic = TopicEntry(
-                name=name, topic_id=topic_id, partitions=partitions, configs=dict(configs), created_ms=created_ms
-            )
-            self._make_room(topic, 0)
-            self._metadata_log.put_topic(topic)
-            self._create_stores(topic, 0)
+        self._add_partitions(
+            TopicEntry(name=name, topic_id=topic_id, partitions=0, configs=dict(configs), created_ms=created_ms),
+            partitions,
+        )
 
-    def partitions_added(self, topic_id: uuid.UUID, partitions: int) -> None:
-        """Remember how many there are now, and make the folders."""
+    def partitions_added(self, topic_id: uuid.UUID, partitions: Sequence[PartitionState]) -> None:
+        """Remember them, and make their folders."""
+        self._add_partitions(self._topic(topic_id), partitions)
+
+    def _add_partitions(self, before: TopicEntry, added: Sequence[PartitionState]) -> None:
+        is_cluster = len(self._logs_of) > 1
+        new: dict[int, list[Partition]] = {}
+        for index, state in enumerate(added, before.partitions):
+            for broker in state.replicas if is_cluster else self._logs_of:
+                new.setdefault(broker, []).append(Partition(before.name, index))
         with self._changing():
-            before = self._topic(topic_id)
-            topic = dataclasses.replace(before, partitions=partitions)
-            self._make_room(topic, before.partitions)
-            self._metadata_log.put_topic(topic)
-            self._create_stores(topic, before.partitions)
+            for broker, partitions in new.items():
+                self._logs_of[broker].make_room(partitions, before.topic_id)
+            states = [*before.states, *added] if is_cluster else []
+            self._metadata_log.put_topic(
+                dataclasses.replace(before, partitions=before.partitions + len(added), states=states)
+            )
+            for broker, partitions in new.items():
+                self._logs_of[broker].create(partitions, before.topic_id, self)
+
+    def partition_changed(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
+        """Remember the state; who is a replica has a folder, and nobody else."""
+        topic = self._topic(topic_id)
+        before, name = set(topic.states[partition].replicas), Partition(topic.name, partition)
+        try:
+            self._metadata_log.put_partition(topic_id, partition, state)
+            for broker in set(state.replicas) - before:
+                self._logs_of[broker].make_room([name], topic_id)
+                self._logs_of[broker].create([name], topic_id, self)
+            for broker in before - set(state.replicas):
+                self._delete(self._logs_of[broker], [name], topic_id)
+        except OSError as error:
+            self.failed(error)
 
     def topic_configured(self, topic_id: uuid.UUID, configs: Mapping[str, str]) -> None:
         """Remember the overrides."""
@@ -110,19 +153,17 @@ class DataDirectory(StorageBackend):
             self._metadata_log.put_topic(dataclasses.replace(self._topic(topic_id), configs=dict(configs)))
 
     def topic_deleted(self, topic_id: uuid.UUID) -> None:
-        """Forget the topic and remove its folders, each renamed first, so that no half of one is ever taken for a log."""
+        """Forget the topic and remove its folders."""
         with self._changing():
-            topic = self._topic(topic_id)
+            name = self._topic(topic_id).name
             self._metadata_log.delete_topic(topic_id)
-            doomed = []
-            for index in range(topic.partitions):
-                store = self._stores.pop(Partition(topic.name, index))
-                self._open.forget(store)
-                store.close()
-                doomed.append(rename_to_delete(store.folder, topic_id))
-            sync(self.directory)
-            for folder in doomed:
-                shutil.rmtree(folder)
+            for logs in self._logs_of.values():
+                self._delete(logs, [one for one in logs.stores if one.topic == name], topic_id)
+
+    def _delete(self, logs: BrokerLogs, partitions: Sequence[Partition], topic_id: uuid.UUID) -> None:
+        for partition in partitions:
+            self._open.forget(logs.stores[partition])
+        logs.delete(partitions, topic_id)
 
     def resource_configured(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Remember the configurations."""
@@ -148,14 +189,17 @@ class DataDirectory(StorageBackend):
         recovered, self._recovered = self._recovered, []
         return recovered
 
-    def log_directory(self) -> LogDirectory:
+    def log_directory(self, broker: int) -> LogDirectory:
         """See StorageBackend; the sizes are -1 where the system does not tell."""
-        path = str(self.directory.absolute())
-        try:
-            volume = shutil.disk_usage(path)
-        except OSError:
-            return LogDirectory(path, -1, -1)
-        return LogDirectory(path, volume.total, volume.free)
+        return self._logs_of[broker].log_directory()
+
+    def broker_ended(self, broker: int, *, in_order: bool) -> None:
+        """Remember whether it will have ended in order."""
+        (self._killed.discard if in_order else self._killed.add)(broker)
+
+    def unclean_brokers(self) -> frozenset[int]:
+        """Those whose directories were not closed in order."""
+        return self._unclean
 
     def next_producer_id(self) -> int:
         """The first producer id that has never been handed out."""
@@ -163,29 +207,6 @@ class DataDirectory(StorageBackend):
 
     def _topic(self, topic_id: uuid.UUID) -> TopicEntry:
         return self._metadata_log.contents.topics[topic_id]
-
-    def _make_room(self, topic: TopicEntry, first: int) -> None:
-        """What is left of others by the names of these partitions is not theirs: lines in checkpoints, and a folder of which
-        a start did not know whose it is, which gets the name that Kafka gives to strays.
-        """
-        partitions = [Partition(topic.name, index) for index in range(first, topic.partitions)]
-        if not self._checkpointed.isdisjoint(partitions):
-            self._write_checkpoints()
-        strays = [folder for folder in map(self._folder, partitions) if folder.is_dir() and log_files(folder)]
-        for folder in strays:
-            folder.rename(folder.with_name(f"{folder.name}.{topic.topic_id.hex}-stray"))
-        if strays:
-            sync(self.directory)
-
-    def _folder(self, partition: Partition) -> Path:
-        return self.directory / str(partition)
-
-    def _create_stores(self, topic: TopicEntry, first: int) -> None:
-        for index in range(first, topic.partitions):
-            partition = Partition(topic.name, index)
-            store = self._stores[partition] = FileLogBackend(self._folder(partition), self)
-            store.create(topic.topic_id)
-        sync(self.directory)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -240,10 +261,18 @@ class DataDirectory(StorageBackend):
         """Do ``work`` beside everything else."""
         return self._background.submit(work)
 
-    def starts_changed(self) -> None:
-        """Write down where logs start that do not start with a segment. Raises BatchError."""
+    def starts_changed(self, store: FileLogBackend) -> None:
+        """Write down where a broker's logs start that do not start with a segment. Raises BatchError."""
         with self._changing():
-            self._write_starts()
+            self._logs_with(store).write_starts()
+
+    def end_moved_back(self, store: FileLogBackend) -> None:
+        """Write down where a broker's logs start and end. Raises BatchError."""
+        with self._changing():
+            self._logs_with(store).write_checkpoints()
+
+    def _logs_with(self, store: FileLogBackend) -> BrokerLogs:
+        return next(logs for logs in self._logs_of.values() if logs.directory == store.folder.parent)
 
     # --- now and then, and at the end
 
@@ -251,7 +280,8 @@ class DataDirectory(StorageBackend):
         """Write down up to where every log is on the disk, so that the next start need not look at it."""
         if self.failure is None:
             try:
-                self._write_checkpoints()
+                for logs in self._logs_of.values():
+                    logs.write_checkpoints()
                 self._short_of_descriptors = False
             except OSError as error:
                 self.failed(error, undone=True)
@@ -263,38 +293,21 @@ class DataDirectory(StorageBackend):
         """
         try:
             if self.failure is None:
-                for store in self._stores.values():
-                    store.complete()
+                for logs in self._logs_of.values():
+                    logs.complete()
                 self._background.close()
-                self._write_checkpoints()
-                replace(self.directory / text_files.CLEAN_SHUTDOWN, text_files.clean_shutdown_marker())
+                for broker, logs in self._logs_of.items():
+                    logs.write_checkpoints()
+                    if broker not in self._killed:
+                        replace(logs.directory / text_files.CLEAN_SHUTDOWN, text_files.clean_shutdown_marker())
         except OSError as error:
             self.failed(error)
         finally:
             self._background.close()
-            for store in self._stores.values():
-                store.close()
+            for logs in self._logs_of.values():
+                logs.close()
             self._metadata_log.close()
             self._release.close()
-
-    def _write_checkpoints(self) -> None:
-        points = {partition: store.recovery_point for partition, store in self._stores.items()}
-        text_files.write_offsets(self.directory / text_files.RECOVERY_POINTS, points)
-        ends = {partition: store.log_end_offset for partition, store in self._stores.items()}
-        text_files.write_offsets(self.directory / text_files.HIGH_WATERMARKS, ends)
-        cleaned = {partition: store.cleaned_to for partition, store in self._stores.items() if store.cleaned_to}
-        text_files.write_offsets(self.directory / text_files.CLEANED, cleaned)
-        self._write_starts()
-        self._checkpointed = set(self._stores)
-
-    def _write_starts(self) -> None:
-        starts = {
-            partition: store.log_start_offset
-            for partition, store in self._stores.items()
-            if store.log_start_offset > store.first_base_offset
-        }
-        text_files.write_offsets(self.directory / text_files.LOG_START_OFFSETS, starts)
-        self._checkpointed.update(starts)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 """What Kafka keeps in its metadata log, in a file of our own: topics and their configurations, what else is configured while
-the server runs, the levels of features, and which producer ids are taken.
+the server runs, the levels of features, and which producer ids are taken; of a cluster of several brokers also which of them
+have each partition, who leads it, and who is in sync.
 
-A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk before it
-is answered. At each start, and when most of it is outdated, the file is written anew with what is left. The end of a line that
-a kill cut off was never answered, and goes; so does a last line that a power cut left with zeros in it. Anything else that
-cannot be understood stops the start: to go on without it would lose configurations, and with them records.
+A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk
+before it is answered; only what brokers make of partitions by themselves is flushed with the next change, or by the system.
+At each start, and when most of it is outdated, the file is written anew with what is left. The end of a line that a kill
+cut off was never answered, and goes; so does a last line that a power cut left with zeros in it. Anything else that cannot
+be understood stops the start: to go on without it would lose configurations, and with them records.
 """
 
 import json
@@ -15,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.topic_config import INT64_MAX
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.config.features import UNCHANGED, FeatureLevels, check_levels
+from groupcoord.storage.adopted_folder_checks import next_block
 from groupcoord.storage.file_io import StorageError, replace, write_at
 
 FILE_NAME = "groupcoord-metadata"
@@ -31,13 +35,14 @@ _HEAD = {"groupcoord": "metadata", "version": 1}
 
 @dataclass(slots=True, kw_only=True)
 class TopicEntry:
-    """A topic; ``configs`` are its overrides."""
+    """A topic; ``configs`` are its overrides. ``states`` are those of its partitions, in a cluster of several brokers."""
 
     name: str
     topic_id: uuid.UUID
     partitions: int
     configs: dict[str, str]
     created_ms: int
+    states: list[PartitionState] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,6 +54,11 @@ class MetadataContents:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     features: FeatureLevels = UNCHANGED
+
+    def keep_producer_ids(self, largest: int) -> None:
+        """Logs know producers with ids up to ``largest``: none of these is handed out again."""
+        if largest >= self.next_producer_id:
+            self.next_producer_id = next_block(largest)
 
 
 class MetadataLog:
@@ -79,7 +89,7 @@ class MetadataLog:
                         raise ValueError(f"expected {json.dumps(_HEAD)}")
                 else:
                     self._take(entry)
-            except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
+            except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as problem:
                 raise StorageError(
                     f"{self.path}, line {number}, cannot be understood: {problem!r}. Mend the line, or take the file from a "
                     "copy of yours; without the file, topics are found again by their folders, and have the broker's defaults."
@@ -105,6 +115,10 @@ class MetadataLog:
         """Write that ``topic`` is new or has changed."""
         self._add(_topic(topic))
 
+    def put_partition(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
+        """Write what a partition is now; it survives a kill, and a power cut only if something else was written since."""
+        self._add({"partition": partition, "of": str(topic_id), **_state(state)}, synced=False)
+
     def delete_topic(self, topic_id: uuid.UUID) -> None:
         """The topic is gone."""
         self._add({"deleted": str(topic_id)})
@@ -128,7 +142,7 @@ class MetadataLog:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _add(self, entry: dict[str, Any]) -> None:
+    def _add(self, entry: dict[str, Any], *, synced: bool = True) -> None:
         if self._size > self._largest:
             self.start_anew()
         if self._descriptor is None:
@@ -136,7 +150,8 @@ class MetadataLog:
         line = _line(entry)
         try:
             write_at(self._descriptor, line, self._size)
-            os.fsync(self._descriptor)
+            if synced:
+                os.fsync(self._descriptor)
         except OSError:
             os.ftruncate(self._descriptor, self._size)
             raise
@@ -156,7 +171,10 @@ class MetadataLog:
                 partitions=partitions,
                 configs=_texts(entry["configs"]),
                 created_ms=int(entry["created_ms"]),
+                states=[_parsed_state(each) for each in entry.get("states", ())],
             )
+        elif "partition" in entry:
+            contents.topics[uuid.UUID(entry["of"])].states[int(entry["partition"])] = _parsed_state(entry)
         elif "deleted" in entry:
             topic_id = uuid.UUID(entry["deleted"])
             contents.deleted[topic_id] = contents.topics.pop(topic_id, None)
@@ -202,7 +220,30 @@ def _topic(topic: TopicEntry) -> dict[str, Any]:
         "partitions": topic.partitions,
         "configs": topic.configs,
         "created_ms": topic.created_ms,
+        **({"states": [_state(each) for each in topic.states]} if topic.states else {}),
     }
+
+
+_LISTS = ("replicas", "isr", "elr", "adding", "removing")
+_NUMBERS = ("leader", "last_leader", "leader_epoch")
+_EMPTY = PartitionState((), (), NO_LEADER)
+
+
+def _state(state: PartitionState) -> dict[str, Any]:
+    """What of it is not as in ``_EMPTY``."""
+    fields = state._asdict()
+    return {name: fields[name] for name in (*_LISTS, *_NUMBERS) if fields[name] != getattr(_EMPTY, name)}
+
+
+def _parsed_state(entry: Mapping[str, Any]) -> PartitionState:
+    fields: dict[str, Any] = {name: tuple(map(int, entry[name])) for name in _LISTS if name in entry}
+    fields |= {name: int(entry[name]) for name in _NUMBERS if name in entry}
+    state = _EMPTY._replace(**fields)
+    if not state.replicas or not {state.leader, *state.isr} <= {NO_LEADER, *state.replicas}:
+        raise ValueError(
+            f"of the replicas {state.replicas} there cannot be {state.isr} in sync and {state.leader} lead"
+        )
+    return state
 
 
 def _configs(resource: ConfigResource, configs: Mapping[str, str]) -> dict[str, Any]:

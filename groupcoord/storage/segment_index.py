@@ -142,11 +142,16 @@ class OffsetIndex(_SparseIndex):
         return 0 if found is None else found[1]
 
     def upper_bound(self, position: int) -> int | None:
-        """The last offset of the first batch with an entry that does not begin before ``position``; None if there is none."""
+        """The last offset of the first batch with an entry that does not begin before ``position``; None if there is none.
+
+        Kafka's search passes over the first entry of all if it is exactly there. Source: ``AbstractIndex.indexSlotRangeFor``.
+        """
         if not self.count:
             return None
         with opened(self.path) as descriptor:
             slot = bisect_left(range(self.count), position, key=lambda slot: self._fields(descriptor, slot)[1])
+            if slot == 0 and self._fields(descriptor, 0)[1] == position:
+                slot = 1
             return self.base_offset + self._fields(descriptor, slot)[0] if slot < self.count else None
 
 

@@ -47,9 +47,9 @@ def parse_uuid(text: str) -> uuid.UUID:
 # --- tables: a version, the number of lines, and the lines
 
 
-def _write_table(path: Path, lines: Iterable[str]) -> None:
+def _write_table(path: Path, lines: Iterable[str], *, synced: bool = True) -> None:
     lines = list(lines)
-    replace(path, "".join(f"{line}\n" for line in [_VERSION, len(lines), *lines]).encode())
+    replace(path, "".join(f"{line}\n" for line in [_VERSION, len(lines), *lines]).encode(), synced=synced)
 
 
 def _read_table(path: Path, columns: int) -> list[list[str]]:
@@ -80,9 +80,9 @@ def read_offsets(path: Path) -> dict[Partition, int]:
         raise CheckpointError(f"{path} has a line that is not topic, partition and offset") from None
 
 
-def write_epochs(path: Path, epochs: Iterable[EpochEntry]) -> None:
-    """Write the leader epochs of a log. Raises OSError."""
-    _write_table(path, (f"{epoch} {start_offset}" for epoch, start_offset in epochs))
+def write_epochs(path: Path, epochs: Iterable[EpochEntry], *, synced: bool = True) -> None:
+    """Write the leader epochs of a log, as ``replace`` does. Raises OSError."""
+    _write_table(path, (f"{epoch} {start_offset}" for epoch, start_offset in epochs), synced=synced)
 
 
 def read_epochs(path: Path) -> list[EpochEntry]:

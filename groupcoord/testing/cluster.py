@@ -78,11 +78,12 @@ class Cluster(KafkaCluster):
     each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
     ``{"transaction.version": 0}``.
     ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
-    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
-    the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
-    All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
-    ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the brokers and topics, and what is appended
-    to logs, for ``groupcoord page``. ``listeners`` are called with every event of the brokers.
+    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With
+    ``data_dir`` the broker begins with what is in that directory and keeps it there, in Kafka's own files; of several each
+    has a directory of its own in it. All ids come from ``seed``; without one they are the same in each run if the clock is
+    manual or virtual and there is no ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the
+    brokers and topics, and what is appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of
+    the brokers.
 
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
@@ -542,8 +543,6 @@ def try_out(settings: Mapping[str, Any]) -> None:
         raise TypeError(f"racks={settings['racks']!r}: the rack of each broker in turn, such as ['a', 'b', 'c']")
     if not isinstance(settings["port"], int) or not 0 <= settings["port"] <= LAST_PORT:
         raise ValueError(f"port={settings['port']!r}: a number up to {LAST_PORT}, or 0 for one that is free")
-    if brokers > 1 and settings["data_dir"] is not None:
-        raise ValueError(f"brokers={brokers} and data_dir: the data of one broker can be kept, not of several")
     if settings["mode"] is ClockMode.FAST and not settings["speed"] > 0:
         raise ValueError(f"speed={settings['speed']!r}: a clock runs at a speed above 0")
     try:

@@ -139,7 +139,9 @@ class Engine:
             if data_dir is not None:
                 from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415 - not on every system
 
-                storage = directory = DataDirectory(data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock())
+                storage = directory = DataDirectory(
+                    data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock(), brokers=brokers
+                )
                 opened.callback(directory.close)
                 self.data_directory = directory
                 loaded, files_to_come = directory.config, directory.files_to_come

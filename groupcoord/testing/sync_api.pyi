@@ -883,11 +883,12 @@ class SyncCluster(SyncKafkaCluster):
     each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
     ``{"transaction.version": 0}``.
     ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
-    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With ``data_dir``
-    the broker begins with what is in that directory and keeps it there, in Kafka's own files; that is for one broker only.
-    All ids come from ``seed``; without one they are the same in each run if the clock is manual or virtual and there is no
-    ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the brokers and topics, and what is appended
-    to logs, for ``groupcoord page``. ``listeners`` are called with every event of the brokers.
+    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With
+    ``data_dir`` the broker begins with what is in that directory and keeps it there, in Kafka's own files; of several each
+    has a directory of its own in it. All ids come from ``seed``; without one they are the same in each run if the clock is
+    manual or virtual and there is no ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the
+    brokers and topics, and what is appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of
+    the brokers.
 
     Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
     does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError

@@ -1,10 +1,11 @@
 """A broker tells its storage what is to be kept before it counts as done, and one that forgets costs nothing."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from groupcoord.broker.leader_election import PartitionState
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, IN_MEMORY_STORAGE, StorageBackend
@@ -22,15 +23,16 @@ TOPIC = uuid.UUID(int=7)
 
 def test_one_that_forgets() -> None:
     storage = StorageBackend()
-    storage.topic_created("a", TOPIC, 1, {}, NOW_MS)
-    storage.partitions_added(TOPIC, 2)
+    storage.topic_created("a", TOPIC, [PartitionState((1,), (1,), 1)], {}, NOW_MS)
+    storage.partitions_added(TOPIC, [PartitionState((1,), (1,), 1)])
+    storage.partition_changed(TOPIC, 0, PartitionState((1,), (1,), 1))
     storage.topic_configured(TOPIC, {})
     storage.resource_configured(ConfigResource(4, ""), {})
     storage.producer_ids_reserved(1000)
     storage.topic_deleted(TOPIC)
     storage.checkpoint()
     assert (storage.in_memory, storage.next_producer_id(), list(storage.recovered_topics())) == (True, 0, [])
-    assert storage.log("a", 0) is IN_MEMORY_LOG_BACKEND
+    assert storage.log("a", 0, 1) is IN_MEMORY_LOG_BACKEND
     assert not IN_MEMORY_LOG_BACKEND.flush_if_due(PartitionLog(LogConfig()), NOW_MS)
 
 
@@ -58,7 +60,7 @@ class FullDisk(StorageBackend):
     def producer_ids_reserved(self, _end: int) -> None:
         raise _FULL
 
-    def partitions_added(self, _topic_id: uuid.UUID, _partitions: int) -> None:
+    def partitions_added(self, _topic_id: uuid.UUID, _partitions: Sequence[PartitionState]) -> None:
         raise _FULL
 
     def topic_configured(self, _topic_id: uuid.UUID, _configs: Mapping[str, str]) -> None:
@@ -68,7 +70,12 @@ class FullDisk(StorageBackend):
         raise _FULL
 
     def topic_created(
-        self, name: str, _topic_id: uuid.UUID, _partitions: int, _configs: Mapping[str, str], _created_ms: int
+        self,
+        name: str,
+        _topic_id: uuid.UUID,
+        _partitions: Sequence[PartitionState],
+        _configs: Mapping[str, str],
+        _created_ms: int,
     ) -> None:
         if name == "new":
             raise _FULL

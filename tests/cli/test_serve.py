@@ -106,10 +106,6 @@ def test_the_docs_show_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (
-            ("--brokers", "2", "--data-dir", "d"),
-            "--data-dir keeps the data of one broker; it cannot be used with --brokers",
-        ),
         (("--racks", "a,b"), "--racks names 2 racks, and there are fewer brokers: 1"),
     ],
 )

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from groupcoord.broker.storage_backend import StorageBackend
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, Reply
@@ -361,11 +360,3 @@ def test_fewer_brokers_than_kafkas_replicas_have_as_many_as_can_be() -> None:
     topic = node.broker.topics.get(OFFSETS)
     assert topic is not None
     assert {len(ids) for ids in topic.metadata.replicas} == {2}
-
-
-def test_only_one_brokers_data_can_be_kept() -> None:
-    class Kept(StorageBackend):
-        in_memory = False
-
-    with pytest.raises(ValueError, match="only one broker's data can be kept"):
-        ClusterCore(load(dev=True), random=Counting(), now_ms=0, brokers=2, storage=Kept())

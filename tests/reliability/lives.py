@@ -138,8 +138,8 @@ class Life:
 
     def kill(self) -> None:
         """End at once."""
-        for store in self.storage._stores.values():
-            store.close()
+        for logs in self.storage._logs_of.values():
+            logs.close()
         self.storage._metadata_log.close()
         self.storage._release.close()
 

@@ -50,7 +50,7 @@ class Life:
 
     def store(self, name: str = "orders", partition: int = 0) -> FileLogBackend:
         """The files of a log."""
-        store = self.storage.log(name, partition)
+        store = self.storage.log(name, partition, 1)
         assert isinstance(store, FileLogBackend)
         return store
 
@@ -62,8 +62,8 @@ class Life:
     def kill(self) -> None:
         """End at once: nothing more is written."""
         self.storage._background.close()
-        for store in self.storage._stores.values():
-            store.close()
+        for logs in self.storage._logs_of.values():
+            logs.close()
         self.storage._metadata_log.close()
         self.storage._release.close()
 

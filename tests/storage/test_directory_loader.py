@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import ConfigResource
-from groupcoord.storage.directory_loader import METADATA_LOG
+from groupcoord.storage.broker_logs_loader import METADATA_LOG
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
 from groupcoord.storage.text_files import partition_metadata

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groupcoord.broker.log_segment import LogSegment
@@ -54,6 +54,7 @@ BATCHES = st.lists(
 
 
 @pytest.mark.slow
+@example(batches=[(1, 0, 0, 0, 0), (4, 270, 0, 0, 0), (1, 0, 0, 0, 0)], base=0, complete=False)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(batches=BATCHES, base=st.sampled_from([0, 1 << 40]), complete=st.booleans())
 def test_it_answers_as_one_in_memory(

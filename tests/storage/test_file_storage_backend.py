@@ -13,7 +13,7 @@ from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage import file_storage_backend
+from groupcoord.storage import broker_logs
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import NOW_MS, batch
@@ -138,7 +138,7 @@ def test_a_topic_that_is_deleted_does_not_come_again_after_a_power_cut(
     filled(life.topic("orders", 3), 1)
     synced: list[list[str]] = []
     monkeypatch.setattr(
-        file_storage_backend, "sync", lambda path: synced.append([one.name[-7:] for one in path.glob("orders*")])
+        broker_logs, "sync", lambda path: synced.append([one.name[-7:] for one in path.glob("orders*")])
     )
     life.broker.topics.delete("orders")
     assert synced == [["-delete"] * 3]
@@ -177,7 +177,7 @@ def test_a_checkpoint_now_and_then(tmp_path: Path) -> None:
 
 def test_the_directory_is_told_with_the_size_of_its_volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     life = Life(tmp_path)
-    told = life.storage.log_directory()
+    told = life.storage.log_directory(1)
     assert told.path == str(tmp_path)
     assert 0 <= told.usable_bytes <= told.total_bytes
 
@@ -185,7 +185,7 @@ def test_the_directory_is_told_with_the_size_of_its_volume(tmp_path: Path, monke
         raise OSError(errno.EIO, "the disk is gone")
 
     monkeypatch.setattr(shutil, "disk_usage", fails)
-    assert life.storage.log_directory() == LogDirectory(str(tmp_path), -1, -1)
+    assert life.storage.log_directory(1) == LogDirectory(str(tmp_path), -1, -1)
     life.kill()
 
 
@@ -284,5 +284,5 @@ def test_an_error_that_the_system_has_no_words_for(tmp_path: Path) -> None:
 def test_a_log_that_there_is_not(tmp_path: Path) -> None:
     kept = DataDirectory(tmp_path, BrokerConfig.of(), new_uuid=uuid.uuid4, now_ms=NOW_MS)
     with pytest.raises(KeyError):
-        kept.log("orders", 0)
+        kept.log("orders", 0, 1)
     kept.close()

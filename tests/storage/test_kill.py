@@ -1,15 +1,16 @@
-"""Servers in processes of their own on one directory: a second one, and one whose disk is full.
+"""Servers in processes of their own on one directory: a second one, one whose disk is full, and three brokers that are killed.
 
 For ``kill -9`` in the middle of traffic see ``tests/reliability/kills.py``.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from tests.reliability.served import served
 from tests.storage.directory import Life, contents
@@ -61,3 +62,31 @@ def test_a_full_disk_ends_the_server_with_its_reason(tmp_path: Path) -> None:
     assert 0 < len(acknowledged) < 30
     assert {offset: there.get(offset) for offset in acknowledged} == acknowledged
     life.end()
+
+
+def test_what_all_had_survives_a_kill_of_three_brokers_and_the_loss_of_a_directory(tmp_path: Path) -> None:
+    options = ("--brokers", "3", "--data-dir", str(tmp_path), "-c", "default.replication.factor=3")
+    acknowledged: list[bytes | None] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledged.append(message.value())
+
+    with served(*OPTIONS, *options) as server:
+        producer = Producer(
+            {"bootstrap.servers": ":".join(map(str, server.address)), "acks": "all", "linger.ms": 0, "log_level": 0}
+        )
+        for number in range(300):
+            producer.produce("orders", b"%d" % number, partition=0, on_delivery=delivered)
+            producer.poll(0)
+        producer.flush(30)
+    assert len(acknowledged) == 300
+    shutil.rmtree(tmp_path / "2")
+    with served(*OPTIONS, *options) as server:
+        consumer = Consumer({"bootstrap.servers": ":".join(map(str, server.address)), "group.id": "g", "log_level": 0})
+        consumer.assign([TopicPartition("orders", 0, 0)])
+        found: list[bytes | None] = []
+        while len(found) < 300:
+            found += [message.value() for message in consumer.consume(300 - len(found), 30) if not message.error()]
+        consumer.close()
+    assert found == acknowledged

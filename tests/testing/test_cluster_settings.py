@@ -27,7 +27,6 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"brokers": 0}, ValueError, "brokers=0: a cluster has a number of brokers, 1 or more"),
     ({"brokers": "3"}, ValueError, "brokers='3': a cluster has a number of brokers"),
     ({"brokers": True}, ValueError, "brokers=True: a cluster has a number of brokers"),
-    ({"brokers": 2, "data_dir": "data"}, ValueError, "brokers=2 and data_dir: the data of one broker can be kept"),
     ({"racks": ["a", "b"]}, ValueError, "there are more racks (2) than brokers (1)"),
     ({"racks": "ab", "brokers": 2}, TypeError, "racks='ab': the rack of each broker in turn, such as ['a', 'b', 'c']"),
     ({"port": "9092"}, ValueError, "port='9092': a number up to 65535, or 0 for one that is free"),

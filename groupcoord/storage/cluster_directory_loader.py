@@ -1,0 +1,165 @@
+"""Loads the data directories of several brokers: DIR/1, DIR/2 and so on by their ids, each as a broker of Kafka has its own.
+
+What the controller knows is in DIR/controller: the topics, which brokers have which partitions, who leads and who is in sync.
+A directory of a broker may be lost, or a folder in it: that broker begins with empty logs and copies them from the others. What
+the controller knows must be there, for without it nobody could tell whose records count.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from groupcoord.broker.storage_backend import RecoveredLog, RecoveredTopic
+from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.storage import text_files
+from groupcoord.storage.adopted_folder_checks import COORDINATOR_TOPICS
+from groupcoord.storage.broker_logs import BrokerLogs, rename_to_stray
+from groupcoord.storage.broker_logs_loader import BrokerLogsLoader, belongs_to, claim, topic_id_in
+from groupcoord.storage.file_io import StorageError, tidy
+from groupcoord.storage.file_log_backend import BackendHost
+from groupcoord.storage.kept_config import with_changes, with_partitions
+from groupcoord.storage.log_file_names import PARTITION_METADATA
+from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
+from groupcoord.storage.metadata_log import create as create_metadata_file
+
+CONTROLLER = "controller"
+"""The folder of what the controller knows."""
+
+_UNKNOWN_TOPIC = uuid.UUID(int=0)
+
+
+class ClusterDirectoryLoader:
+    """Loads ``directory`` for the brokers with these ids. ``findings`` says, in words, what was not as it should be.
+
+    ``hold`` makes a directory and locks it. ``config`` becomes the given one plus the changes that were made while earlier
+    servers ran. Every method raises OSError, StorageError and CheckpointError.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: BrokerConfig,
+        brokers: range,
+        *,
+        hold: Callable[[Path], None],
+        new_uuid: Callable[[], uuid.UUID],
+        now_ms: int,
+    ) -> None:
+        self.findings: list[str] = []
+        self.unclean: set[int] = set()
+        """The brokers whose directories were not closed in order, or are new."""
+        self._directory, self._brokers, self._now_ms = directory, brokers, now_ms
+        alone = text_files.read_meta_properties(directory / text_files.META_PROPERTIES)
+        if alone is not None:
+            raise StorageError(
+                f"{directory} is the data directory of one broker, node {alone.node_id}: several have one each in it. "
+                "Start one broker with it, or use another directory."
+            )
+        controller = directory / CONTROLLER
+        hold(controller)
+        tidy(controller)
+        self.metadata_log = MetadataLog(controller)
+        there = [broker for broker in brokers if belongs_to(self._of(broker), config.cluster_id, broker)]
+        if not self.metadata_log.found:
+            self._check_that_nothing_is_lost(there)
+            create_metadata_file(controller)
+        used = self._check_brokers()
+        for broker in brokers:
+            hold(self._of(broker))
+            tidy(self._of(broker))
+            if broker not in there:
+                claim(self._of(broker), config.cluster_id, broker, new_uuid())
+                if broker in used:
+                    self.findings.append(
+                        f"{self._of(broker)} is lost: broker {broker} begins with empty logs, and copies what others have"
+                    )
+        self._lost = used - set(there)
+        self.config = with_changes(config, self.metadata_log.contents, self.findings.append)
+
+    def _of(self, broker: int) -> Path:
+        return self._directory / str(broker)
+
+    def _check_that_nothing_is_lost(self, there: Collection[int]) -> None:
+        for broker in there:
+            raise StorageError(
+                f"{self.metadata_log.path} is lost, or empty, and with it who has which partitions and who is in sync. "
+                f"Restore it; or take the directory of one broker, such as {self._of(broker)}, for a lone broker."
+            )
+
+    def _check_brokers(self) -> set[int]:
+        """The brokers that have partitions. Raises StorageError for one that is not to be there."""
+        topics = self.metadata_log.contents.topics.values()
+        used = {replica for topic in topics for state in topic.states for replica in state.replicas}
+        if strangers := sorted(used - set(self._brokers)):
+            wanted, given = (", ".join(map(str, ids)) for ids in (sorted(used | set(self._brokers)), self._brokers))
+            raise StorageError(
+                f"{self._directory} has partitions of broker {strangers[0]}, and there are to be {given}: start the brokers "
+                f"{wanted}, or use another directory"
+            )
+        return used
+
+    def recover(self, host: BackendHost) -> tuple[dict[int, BrokerLogs], list[RecoveredTopic]]:
+        """Load every log. ``host`` is the storage that they belong to from now on."""
+        contents = self.metadata_log.contents
+        loaders = {
+            broker: BrokerLogsLoader(self._of(broker), contents, now_ms=self._now_ms, report=self.findings.append)
+            for broker in self._brokers
+        }
+        self.unclean = {broker for broker, loader in loaders.items() if not loader.is_clean}
+        for broker, loader in loaders.items():
+            self._set_strays_aside(broker, loader)
+        for kept in COORDINATOR_TOPICS:
+            for topic in contents.topics.values():
+                if topic.name == kept.topic:
+                    self.config = with_partitions(
+                        self.config, kept, topic.partitions, self._directory, self.findings.append
+                    )
+        recovered = [
+            RecoveredTopic(
+                topic.name,
+                topic.topic_id,
+                topic.configs,
+                topic.created_ms,
+                [self._load(topic, index, loaders, host) for index in range(topic.partitions)],
+                adopted=False,
+                states=tuple(topic.states),
+            )
+            for topic in contents.topics.values()
+        ]
+        for broker, loader in loaders.items():
+            if loader.missing and broker not in self._lost:
+                others = f" and {len(loader.missing) - 1} more" * (len(loader.missing) > 1)
+                what = f"broker {broker} begins with an empty log, and copies what others have"
+                self.findings.append(f"{loader.missing[0]}{others} is missing: {what}")
+            contents.keep_producer_ids(loader.largest_producer_id)
+        return {broker: loader.loaded() for broker, loader in loaders.items()}, recovered
+
+    def _load(
+        self, topic: TopicEntry, index: int, loaders: Mapping[int, BrokerLogsLoader], host: BackendHost
+    ) -> dict[int, RecoveredLog]:
+        """The logs of a partition that were found; for those that were not there are folders now."""
+        found = {}
+        for broker in topic.states[index].replicas:
+            if loaders[broker].has(topic, index):
+                found[broker] = loaders[broker].load(topic, index, self.config, host)
+            else:
+                loaders[broker].create(topic, index, host)
+        return found
+
+    def _set_strays_aside(self, broker: int, loader: BrokerLogsLoader) -> None:
+        """Folders of partitions that the broker does not have get the name that Kafka gives to strays."""
+        known = {topic.name: topic for topic in self.metadata_log.contents.topics.values()}
+        for name, folders in loader.folders.items():
+            for number, folder in list(folders.items()):
+                topic_id, topic = topic_id_in(folder / PARTITION_METADATA), known.get(name)
+                if (
+                    topic is None
+                    or topic_id not in {None, topic.topic_id}
+                    or number >= topic.partitions
+                    or broker not in topic.states[number].replicas
+                ):
+                    stray = rename_to_stray(folder, topic_id or _UNKNOWN_TOPIC)
+                    del folders[number]
+                    self.findings.append(
+                        f"{folder} is of a partition that broker {broker} does not have, and is {stray.name} now"
+                    )

@@ -1,0 +1,316 @@
+"""The data directories of several brokers: each has one in DIR, and what the controller knows is in DIR/controller.
+
+A copy of the directory while the brokers run is what ``kill -9`` leaves.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import groupcoord as gc
+from groupcoord.broker.events import LogTruncated
+from groupcoord.broker.leader_election import PartitionState
+from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.records import Record
+from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.metadata_log import MetadataLog
+from tests.storage.faults import failing
+
+ORDERS = {"orders": 1}
+ALONE = {"default.replication.factor": 1}
+
+
+@contextmanager
+def brokers(directory: Path, count: int = 3, **settings: Any) -> Iterator[gc.SyncCluster]:
+    """Three brokers whose directories are in ``directory``."""
+    config = {"default.replication.factor": min(count, 3), "offsets.topic.num.partitions": 1}
+    settings = {"topics": ORDERS, **settings, "config": config | settings.get("config", {})}
+    with gc.Cluster(brokers=count, clock="manual", data_dir=directory, **settings).sync() as kafka:
+        yield kafka
+
+
+def values(kafka: gc.SyncCluster) -> list[bytes | None]:
+    return [record.value for record in kafka.records("orders")]
+
+
+def state(kafka: gc.SyncCluster, topic: str = "orders") -> PartitionState:
+    found: PartitionState = _engine(kafka).core.broker.topics[topic].metadata.partitions[0]
+    return found
+
+
+def _engine(kafka: gc.SyncCluster) -> Any:
+    return kafka._target._engine
+
+
+def written_by_leader(kafka: gc.SyncCluster, *values: bytes) -> None:
+    """Write one batch with acks=1: nobody waits for the followers."""
+    records = bytes(build_batch([Record(number, 0, None, value) for number, value in enumerate(values)]))
+    data = (TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=records),)),)
+    kafka.ask_broker(state(kafka).leader, ProduceRequest(acks=1, timeout_ms=1000, topic_data=data), version=9)
+
+
+def killed(kafka: gc.SyncCluster, directory: Path) -> Path:
+    """What a kill of all brokers would leave now."""
+    left = directory.with_name(f"{directory.name} after a kill")
+    shutil.copytree(directory, left)
+    return left
+
+
+def in_file(directory: Path, broker: int) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((directory / str(broker) / "orders-0").glob("*.log")))
+
+
+def test_each_broker_has_a_directory_with_what_it_has(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        files = {in_file(tmp_path, broker) for broker in (1, 2, 3)}
+        assert len(files) == 1
+        assert b"a" in files.pop()
+        assert (tmp_path / "2" / "meta.properties").read_text().startswith("node.id=2\n")
+    for broker in (1, 2, 3):
+        assert (tmp_path / str(broker) / ".kafka_cleanshutdown").exists()
+        assert "orders 0 1" in (tmp_path / str(broker) / "replication-offset-checkpoint").read_text()
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_everything_is_there_again(tmp_path: Path, how: str) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a", b"b")
+        kafka.group("g").commit({("orders", 0): 1})
+        kafka.broker(1).stop()
+        kafka.produce("orders", b"c")
+        before = state(kafka)
+        again = killed(kafka, tmp_path) if how == "killed" else tmp_path
+    with brokers(again) as kafka:
+        assert values(kafka) == [b"a", b"b", b"c"]
+        assert kafka.group("g").committed("orders", 0) == 1
+        assert state(kafka) == before._replace(isr=(1, 2, 3), leader_epoch=before.leader_epoch + 1)
+        kafka.produce("orders", b"d")
+        assert len({in_file(again, broker) for broker in (1, 2, 3)}) == 1
+
+
+def test_a_broker_that_lost_its_directory_copies_what_the_others_have(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        leader = state(kafka).leader
+    shutil.rmtree(tmp_path / str(leader))
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a"]
+        now = state(kafka)
+        assert now.leader != leader
+        assert now.isr == (1, 2, 3)
+        findings = _engine(kafka).data_directory.findings
+        assert findings == [
+            f"{tmp_path / str(leader)} is lost: broker {leader} begins with empty logs, and copies what others have"
+        ]
+        assert in_file(tmp_path, leader) == in_file(tmp_path, now.leader)
+
+
+def test_a_folder_that_is_missing_is_copied_again(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    shutil.rmtree(tmp_path / "2" / "orders-0")
+    shutil.rmtree(tmp_path / "2" / "__consumer_offsets-0")
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a"]
+        (finding,) = _engine(kafka).data_directory.findings
+        assert finding.endswith(
+            " and 1 more is missing: broker 2 begins with an empty log, and copies what others have"
+        )
+        assert in_file(tmp_path, 2) == in_file(tmp_path, 1)
+
+
+def test_the_only_replica_is_lost_with_its_directory(tmp_path: Path) -> None:
+    with brokers(tmp_path, config=ALONE) as kafka:
+        kafka.produce("orders", b"a")
+        (alone,) = state(kafka).replicas
+    shutil.rmtree(tmp_path / str(alone))
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == []
+        assert state(kafka).leader == alone
+        written_by_leader(kafka, b"b")
+        assert values(kafka) == [b"b"]
+
+
+def test_a_leader_that_died_with_a_tail_of_its_own_gives_it_up_when_all_start_again(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        first = state(kafka).leader
+        others = [broker for broker in (1, 2, 3) if broker != first]
+        kafka.produce("orders", b"shared")
+        for broker in others:
+            kafka.broker(broker).stop_copying()
+        written_by_leader(kafka, b"tail", b"of", b"its", b"own")
+        kafka.broker(first).kill()
+        for broker in others:
+            kafka.broker(broker).copy_again()
+        kafka.clock.advance(10)
+        kafka.produce("orders", b"after")
+        assert b"tail" in in_file(tmp_path, first)
+        again = killed(kafka, tmp_path)
+    with brokers(again) as kafka:
+        (truncated,) = [entry.event for entry in kafka.trace if isinstance(entry.event, LogTruncated)]
+        assert (truncated.broker, truncated.offset, truncated.lost) == (first, 1, 4)
+        assert values(kafka) == [b"shared", b"after"]
+        assert len({in_file(again, broker) for broker in (1, 2, 3)}) == 1
+    with brokers(again) as kafka:
+        assert values(kafka) == [b"shared", b"after"]
+        assert not [entry for entry in kafka.trace if isinstance(entry.event, LogTruncated)]
+
+
+def test_a_disk_that_is_lost_while_others_run_is_empty(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        kafka.broker(2).kill()
+        kafka.broker(2).lose_disk()
+        assert in_file(tmp_path, 2) == b""
+        kafka.clock.advance(10)
+        kafka.broker(2).start()
+        assert in_file(tmp_path, 2) == in_file(tmp_path, 1)
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a"]
+
+
+def test_a_broker_that_was_killed_has_not_ended_in_order(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.broker(2).kill()
+        kafka.broker(3).kill()
+        kafka.clock.advance(10)
+        kafka.broker(3).start()
+    there = [broker for broker in (1, 2, 3) if (tmp_path / str(broker) / ".kafka_cleanshutdown").exists()]
+    assert there == [1, 3]
+    with brokers(tmp_path) as kafka:
+        assert _engine(kafka).data_directory.unclean_brokers() == {2}
+
+
+def test_replicas_that_come_and_go_have_folders_that_come_and_go(tmp_path: Path) -> None:
+    with brokers(tmp_path, config=ALONE) as kafka:
+        kafka.produce("orders", b"a")
+        (before,) = state(kafka).replicas
+        after = before % 3 + 1
+        kafka.move_leader("orders", 0, after)
+        assert not (tmp_path / str(before) / "orders-0").exists()
+        assert b"a" in in_file(tmp_path, after)
+        kafka.delete_topic("orders")
+        assert not list(tmp_path.glob("*/orders-0"))
+        kafka.create_topic("orders", 1)
+        kafka.add_partitions("orders", 1)
+    with brokers(tmp_path, config=ALONE, topics={}) as kafka:
+        assert len(_engine(kafka).core.broker.topics["orders"].partitions) == 2
+
+
+def test_folders_of_others_are_set_aside(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    shutil.copytree(tmp_path / "2" / "orders-0", tmp_path / "2" / "unknown-0")
+    shutil.copytree(tmp_path / "2" / "orders-0", tmp_path / "2" / "orders-7")
+    (tmp_path / "3" / "orders-0" / "partition.metadata").unlink()
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a"]
+        assert len(list((tmp_path / "2").glob("*-stray"))) == 2
+        first, second = _engine(kafka).data_directory.findings
+        assert first.startswith(
+            f"{tmp_path}/2/orders-7 is of a partition that broker 2 does not have, and is orders-7."
+        )
+        assert second.startswith(f"{tmp_path}/2/unknown-0 is of")
+
+
+def refused(directory: Path, count: int = 3) -> str:
+    with pytest.raises(StorageError) as caught, brokers(directory, count):
+        pass
+    return str(caught.value).removeprefix(f"cannot use the data directory {directory}: ")
+
+
+def test_a_directory_of_one_broker_is_none_of_several_and_the_other_way_round(tmp_path: Path) -> None:
+    with brokers(tmp_path / "one", 1) as kafka:
+        kafka.produce("orders", b"a")
+    assert refused(tmp_path / "one") == (
+        f"{tmp_path}/one is the data directory of one broker, node 1: several have one each in it. "
+        "Start one broker with it, or use another directory."
+    )
+    with brokers(tmp_path / "three") as kafka:
+        kafka.produce("orders", b"a")
+    assert refused(tmp_path / "three", 1) == (
+        f"{tmp_path}/three has the data directories of several brokers. Start as many with it; or take one of these "
+        "directories for a lone broker with the same node.id."
+    )
+    assert refused(tmp_path / "three", 2) == (
+        f"{tmp_path}/three has partitions of broker 3, and there are to be 1, 2: start the brokers 1, 2, 3, "
+        "or use another directory"
+    )
+    with brokers(tmp_path / "three", 4) as kafka:
+        assert values(kafka) == [b"a"]
+
+
+def test_without_what_the_controller_knew_one_broker_goes_on_alone(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    shutil.rmtree(tmp_path / "controller")
+    assert refused(tmp_path) == (
+        f"{tmp_path}/controller/groupcoord-metadata is lost, or empty, and with it who has which partitions and who is in "
+        f"sync. Restore it; or take the directory of one broker, such as {tmp_path}/1, for a lone broker."
+    )
+    with brokers(tmp_path / "1", 1) as kafka:
+        assert values(kafka) == [b"a"]
+
+
+def test_of_a_topic_of_coordinators_the_partitions_that_are_there_count(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.group("g").commit({("orders", 0): 1})
+    with brokers(tmp_path, config={"offsets.topic.num.partitions": 7}) as kafka:
+        assert kafka.group("g").committed("orders", 0) == 1
+        (finding,) = _engine(kafka).data_directory.findings
+        assert finding.startswith("__consumer_offsets has 1 partitions in ")
+
+
+def test_two_servers_do_not_share_the_directory_of_a_broker(tmp_path: Path) -> None:
+    with brokers(tmp_path):
+        assert "is in use" in refused(tmp_path / "2", 1)
+
+
+def test_a_disk_that_fails_when_leaders_change_ends_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with brokers(tmp_path) as kafka:
+        directory = _engine(kafka).data_directory
+        with failing(monkeypatch, "pwrite"):
+            kafka.broker(1).stop()
+        assert directory.failure is not None
+
+
+def test_a_follower_without_descriptors_copies_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        leader = state(kafka).leader
+        append, refuses = FileLogBackend.append, True
+
+        def fails(store: FileLogBackend, *args: Any) -> None:
+            if refuses and store.folder.parent.name != str(leader):
+                raise store.failed(OSError(24, "Too many open files"))
+            append(store, *args)
+
+        monkeypatch.setattr(FileLogBackend, "append", fails)
+        written_by_leader(kafka, b"b")
+        assert b"b" not in in_file(tmp_path, leader % 3 + 1)
+        refuses = False
+        kafka.produce("orders", b"c")
+        assert len({in_file(tmp_path, broker) for broker in (1, 2, 3)}) == 1
+
+
+def test_a_state_that_no_partition_can_have_stops_the_start(tmp_path: Path) -> None:
+    with brokers(tmp_path):
+        pass
+    path = tmp_path / "controller" / "groupcoord-metadata"
+    contents = MetadataLog(path.parent).contents
+    (topic_id,) = [topic_id for topic_id, topic in contents.topics.items() if topic.name == "orders"]
+    for entry in (
+        '{"partition": 0, "of": "%s"}',
+        '{"partition": 9, "of": "%s", "replicas": [1], "isr": [1], "leader": 1}',
+    ):
+        text = path.read_text()
+        path.write_text(f"{text}{entry % topic_id}\n")
+        assert "cannot be understood" in refused(tmp_path)
+        path.write_text(text)
