@@ -8,7 +8,8 @@ from typing import Any
 
 import groupcoord as gc
 
-TEXT = (Path(__file__).resolve().parent.parent / "docs" / "brokers.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "docs" / "brokers.md").read_text(encoding="utf-8")
 
 PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
@@ -30,6 +31,13 @@ def test_what_only_a_leader_had_is_lost_with_it() -> None:
 
 def test_a_leader_that_is_cut_off_from_the_controller_follows_when_it_hears_of_that() -> None:
     assert run(PROGRAMS[4]) == [(True, True), (3,)]
+
+
+def test_what_shows_each_word_is_there() -> None:
+    named = re.findall(r"`(tests/\S+\.py)::(\w+)`", TEXT)
+    assert len(named) == 13
+    for path, name in named:
+        assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), name
 
 
 def test_the_programs_run() -> None:

@@ -14,6 +14,11 @@ import pytest
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
 from groupcoord.broker.leader_election import PartitionState
+from groupcoord.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
@@ -202,6 +207,24 @@ def test_replicas_that_come_and_go_have_folders_that_come_and_go(tmp_path: Path)
         kafka.add_partitions("orders", 1)
     with brokers(tmp_path, config=ALONE, topics={}) as kafka:
         assert len(_engine(kafka).core.broker.topics["orders"].partitions) == 2
+
+
+def test_a_reassignment_goes_on_where_it_was(tmp_path: Path) -> None:
+    with brokers(tmp_path, config=ALONE) as kafka:
+        kafka.produce("orders", b"a")
+        (before,) = state(kafka).replicas
+        after = before % 3 + 1
+        kafka.broker(after).stop_copying()
+        partition = ReassignablePartition(partition_index=0, replicas=(after,))
+        topics = (ReassignableTopic(name="orders", partitions=(partition,)),)
+        kafka.ask_broker(1, AlterPartitionReassignmentsRequest(topics=topics), version=1)
+        assert state(kafka).adding == (after,)
+        again = killed(kafka, tmp_path)
+    with brokers(again, config=ALONE) as kafka:
+        assert (state(kafka).replicas, state(kafka).leader) == ((after,), after)
+        assert b"a" in in_file(again, after)
+        assert not (again / str(before) / "orders-0").exists()
+        assert values(kafka) == [b"a"]
 
 
 def test_folders_of_others_are_set_aside(tmp_path: Path) -> None:
