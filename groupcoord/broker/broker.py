@@ -5,6 +5,7 @@ Source: ``ReplicaManager``.
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassigned
@@ -14,6 +15,7 @@ from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.replication import Replication
+from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic
 from groupcoord.broker.topic_store import Topic, TopicStore
@@ -34,6 +36,10 @@ from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
+
+Then = Callable[[HandlerContext], None]
+GoOn = Callable[[HandlerContext, Call, Any, Then], None]
+"""What goes on, in which turn: a call with its request, and how."""
 
 
 def _verify_nowhere(
@@ -78,6 +84,10 @@ class Broker:
         self.topics = TopicStore(config, new_topic_id=new_topic_id, storage=storage)
         self.topics.changes.several_brokers = len(self.cluster) > 1
         self.fetch_purgatory = FetchPurgatory(self.timers)
+        self.disks = SlowDisks(self.timers)
+        """The brokers' disks, which may be slow."""
+        self.go_on: GoOn = lambda ctx, _call, _request, then: then(ctx)
+        """Lets a request go on that has waited for a disk: the node sets it, where brokers may have failed meanwhile."""
         self.replication = Replication()
         """What leaders know of their followers."""
         self.replicate: Callable[[HandlerContext, Topic, int], None] = lambda _turn, _topic, _partition: None

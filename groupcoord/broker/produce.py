@@ -131,7 +131,7 @@ class _Produce:
     Each time it goes on it looks anew at which topics there are.
     """
 
-    __slots__ = ("_checks", "_errors", "_request", "_shown", "_started_ms", "broker", "call")
+    __slots__ = ("_checks", "_errors", "_is_written", "_request", "_shown", "_started_ms", "broker", "call")
 
     def __init__(self, broker: Broker, call: Call, request: ProduceRequest, now_ms: int) -> None:
         self.broker = broker
@@ -143,6 +143,8 @@ class _Produce:
         self._shown: dict[TopicPartition, VerificationState] = {}
         self._checks: _Checks | None = None
         """What checking the batches came to, if that was done aside."""
+        self._is_written = False
+        """Has it taken the time that the disk takes?"""
 
     def go_on(self, ctx: HandlerContext) -> None:
         """Answer, or have done first what has to be done first."""
@@ -169,6 +171,8 @@ class _Produce:
         good = {target: found for target, found in good.items() if target not in unverified}
         if self._checks is None and (work := _long_checks(request, good, ctx.now_ms)) is not None:
             broker.run_work(ctx, call, work, self._checked)
+            return
+        if broker.disks and self._waits_for_disk(ctx, good):
             return
         grown: list[tuple[Topic, int]] = []
         tried = {target: self._append(ctx, target, log, records, grown) for target, (log, records) in good.items()}
@@ -245,6 +249,22 @@ class _Produce:
         self.broker.verify_transaction(ctx, self.call, producer, tuple(self._shown), verified)
 
     # --- appending
+
+    def _waits_for_disk(self, ctx: HandlerContext, good: _Logs) -> bool:
+        """Is anything to be appended to a disk that is slow? Then this goes on when the time for that is over."""
+        broker, call, request = self.broker, self.call, self._request
+        here = broker.cluster.id_of(call)
+        if self._is_written or request.acks not in _VALID_ACKS or not broker.disks.takes_time(here):
+            return False
+        if not any(broker.leads(call, broker.topics[target.topic], target.partition) for target in good):
+            return False
+
+        def written(later: HandlerContext) -> None:
+            self._is_written, self._errors = True, self._errors or {}
+            broker.go_on(later, call, request, self.go_on)
+
+        broker.disks.write(ctx.now_ms, here, "Produce", written)
+        return True
 
     def _append(
         self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[tuple[Topic, int]]

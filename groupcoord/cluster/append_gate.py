@@ -27,12 +27,17 @@ STORE: Final = "store"
 HOLD: Final = "hold"
 """Let the append wait until ``release`` or ``fail`` is called, as if other replicas did not have it yet."""
 
+_WRITE: Final = "write"
+"""The disk of the leader is slow: the append is stored when its time is over."""
+
 AppendDecision = Literal["store", "hold"] | ErrorCode
 """An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in errors.py.
 
 Those that Kafka has a translation for are UNKNOWN_TOPIC_OR_PARTITION, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER,
 KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZE and NETWORK_EXCEPTION. Others go as they are.
 """
+
+_Decision = AppendDecision | Literal["write"]
 
 
 class AppendGate(Protocol):
@@ -57,18 +62,20 @@ class Appends:
         self.gate: AppendGate | None = None
         self._broker, self._carry = broker, carry
         self._runtimes = {runtime.topic: runtime for runtime in runtimes}
-        self._waiting: dict[tuple[str, int], list[tuple[Append, AppendDecision]]] = {}
+        self._waiting: dict[tuple[str, int], list[tuple[Append, _Decision]]] = {}
 
     def submit(self, append: Append, now_ms: int) -> list[Effect]:
         """Store ``append``, or do what the gate says. Appends among the effects are to be submitted after those before them."""
         if not self._shard(append).awaits(append.append_id):
             return []  # an earlier one of the same call failed
         gate = self.gate
-        if gate is None and not self._waiting:
+        if gate is None and not self._waiting and not self._broker.disks:
             return self._store(append, now_ms)
-        decision = STORE if gate is None else gate(append, now_ms)
+        decision: _Decision = STORE if gate is None else gate(append, now_ms)
         if isinstance(decision, ErrorCode):
             return self._failed(append, decision, now_ms)
+        if decision == STORE and self._writes(append, now_ms):
+            decision = _WRITE
         ahead = self._queue(append.topic, append.partition)
         if decision == STORE and not ahead:
             return self._store(append, now_ms)
@@ -81,6 +88,10 @@ class Appends:
         for topic, partition in list(self._waiting):
             for append, _ in self._queue(topic, partition):
                 yield append
+
+    def is_under_way(self, append: Append) -> bool:
+        """Is a held append being written to a slow disk, and not held by the gate? Raises KeyError if it is not held."""
+        return self._queue(append.topic, append.partition)[self._place(append)][1] == _WRITE
 
     def release(self, append: Append, now_ms: int) -> list[Effect]:
         """Let a held append be stored, as soon as those before it are. Raises KeyError if it is not held."""
@@ -99,7 +110,20 @@ class Appends:
         self._queue(append.topic, append.partition)
         return self._carry(self._failed(append, error, now_ms), now_ms)
 
-    def _queue(self, topic: str, partition: int) -> list[tuple[Append, AppendDecision]]:
+    def _writes(self, append: Append, now_ms: int) -> bool:
+        """Does it take time to store ``append``? Then it is stored when that is over, unless its coordinator is gone."""
+        leader = self._broker.topics[append.topic].metadata.leaders[append.partition]
+        if not self._broker.disks.takes_time(leader):
+            return False
+
+        def written(later: HandlerContext) -> None:
+            if self._shard(append).awaits(append.append_id):
+                later.effects += self.release(append, later.now_ms)
+
+        self._broker.disks.write(now_ms, leader, f"{append.topic}-{append.partition}", written)
+        return True
+
+    def _queue(self, topic: str, partition: int) -> list[tuple[Append, _Decision]]:
         """The appends that wait in ``partition``, without those whose coordinator has moved or is gone."""
         queue = self._waiting.get((topic, partition), [])
         queue[:] = [entry for entry in queue if self._shard(entry[0]).awaits(entry[0].append_id)]

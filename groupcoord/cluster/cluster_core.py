@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from groupcoord.broker import dispatch
 from groupcoord.broker.alter_configs import ResourceType
-from groupcoord.broker.broker import Broker
+from groupcoord.broker.broker import Broker, Then
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, NO_CONFIGS, create_automatically, create_topic
@@ -115,6 +115,7 @@ class ClusterCore:
             now_ms=now_ms,
         )
         """What becomes of brokers that stop, die, pause and come back."""
+        self.broker.go_on = self._go_on
         self.transactions = TransactionCoordinator(
             config,
             new_producer_id=self._new_producer_id,
@@ -314,13 +315,19 @@ class ClusterCore:
         return self._execute_now(ctx.effects, now_ms)
 
     def change_broker(
-        self, action: str, act: Callable[[ClusterController, HandlerContext], None], now_ms: int
+        self,
+        action: str,
+        act: Callable[[ClusterController, HandlerContext], None],
+        now_ms: int,
+        *,
+        even_alone: bool = False,
     ) -> list[Effect]:
         """The effects of ``act``, something that is done to a broker, such as ``controller.kill``.
 
-        ``action`` describes it in the trace. Raises ValueError for a lone broker, and what ``act`` raises.
+        ``action`` describes it in the trace. Raises ValueError for a lone broker, unless that can be done to it
+        ``even_alone``, and what ``act`` raises.
         """
-        if len(self.broker.cluster) == 1:
+        if len(self.broker.cluster) == 1 and not even_alone:
             raise ValueError(
                 "a lone broker has no others that go on without it: a cluster of several has brokers=3, say"
             )
@@ -370,6 +377,17 @@ class ClusterCore:
         """A broker that runs leads a partition now: what it coordinates by that is read."""
         if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
             self.load(partition, ctx.now_ms, topic)
+
+    def _go_on(self, ctx: HandlerContext, call: Call, request: Any, then: Then) -> None:
+        """A request goes on that was under way at a broker; one that is paused begins with it anew when it is resumed."""
+        broker_id = self.broker.cluster.id_of(call)
+        if broker_id in self._absent:
+            self.controller.ask_absent(ctx, call, request)
+        elif broker_id in self._stale:
+            with self._stale[broker_id].in_force():
+                then(ctx)
+        else:
+            then(ctx)
 
     def _handle_now(self, ctx: HandlerContext, call: Call, request: Any) -> None:
         ctx.effects += self.handle(call, request, ctx.now_ms)

@@ -17,6 +17,7 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
+from groupcoord.cluster.replica_lag import ReplicaLag
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
@@ -62,6 +63,8 @@ class ClusterController:
         self._started_ms = now_ms
         self._broker, self._cluster = broker, broker.cluster
         self._resign, self._load, self._handle = resign, load, handle
+        self.disks = broker.disks
+        """Where disks are slow."""
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
         self._not_copying: set[int] = set()
         self.cuts = NetworkCuts()
@@ -76,7 +79,8 @@ class ClusterController:
         """What brokers were asked, and would have said, that are paused or cut off from their clients."""
         broker.topics.changes.initial_state = self._initial_state
         broker.topics.changes.on_logs_added = self._logs_added
-        self._fetcher = ReplicaFetcher(broker, self._can_copy)
+        self._fetcher = ReplicaFetcher(broker, self._can_copy, self._catch_up_with)
+        self._lag = ReplicaLag(broker, self.timers, self._fetcher, self._drop_from_isr)
         if len(broker.cluster) > 1:
             broker.replicate = self._fetcher.replicate
             broker.is_cut_off = self.cuts.stale.__contains__
@@ -189,15 +193,29 @@ class ClusterController:
         self._require_known(broker_id)
         self.is_eventful = True
         self._not_copying.add(broker_id)
-        self._watch_lag(ctx, broker_id)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="copying nothing")
+        self._lag.cannot_copy(ctx, broker_id)
 
     def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker copies from leaders again, and has all that they have."""
         self._require_known(broker_id)
         self._not_copying.discard(broker_id)
-        if not self.cuts.touches(broker_id):
-            self.timers.cancel(self._lag_key(broker_id))
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="copying again")
+        self._copies_again(broker_id)
         self._catch_up(ctx)
+
+    def slow_disk(self, ctx: HandlerContext, broker_id: int, delay_ms: int) -> None:
+        """What a broker appends takes so long from now on, as a leader and as a follower; 0: no time.
+
+        A follower that has not had all that the leader had for ``replica.lag.time.max.ms`` is out of the ISR.
+        """
+        self._require_known(broker_id)
+        self.disks.set_delay(broker_id, delay_ms)
+        if delay_ms and len(self._cluster) > 1:
+            self.is_eventful = True
+            self._lag.watch(ctx, broker_id)
+        disk = f"on a slow disk: {delay_ms} ms for each append" if delay_ms else "on a quick disk again"
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=disk)
 
     def lose_disk(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty."""
@@ -226,8 +244,8 @@ class ClusterController:
         else:
             other = self._other(broker_id, peer)
             self.cuts.cut(broker_id, other)
-            self._watch_lag(ctx, broker_id)
-            self._watch_lag(ctx, other)
+            self._lag.cannot_copy(ctx, broker_id)
+            self._lag.cannot_copy(ctx, other)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {_named(peer)}")
 
     def reconnect(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
@@ -251,8 +269,7 @@ class ClusterController:
             other = self._other(broker_id, peer)
             self.cuts.heal(broker_id, other)
             for each in (broker_id, other):
-                if not self.cuts.touches(each) and each not in self._not_copying:
-                    self.timers.cancel(self._lag_key(each))
+                self._copies_again(each)
             self._catch_up(ctx)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=f"connected to {_named(peer)} again")
 
@@ -321,6 +338,8 @@ class ClusterController:
         """A broker runs no longer: it leads, copies and coordinates nothing, though nobody may know yet."""
         self._set_state(ctx, broker_id, state)
         self.cuts.stale.pop(broker_id, None)
+        if state is BrokerState.STOPPED:
+            self.disks.broker_gone(ctx, broker_id)
         if broker_id in self._cluster.not_running:  # it was paused or starting before
             return
         self._cluster.not_running.add(broker_id)
@@ -545,31 +564,14 @@ class ClusterController:
         known = self._broker.replication.known_end(log, broker_id)
         return self._can_copy(broker_id, leader) and known == log.log_end_offset
 
-    @property
-    def _lag_ms(self) -> int:
-        return int(str(self._broker.config["replica.lag.time.max.ms"]))
-
     @staticmethod
     def _session_key(broker_id: int) -> TimerKey:
         return TimerKey("broker session", f"broker {broker_id}")
 
-    @staticmethod
-    def _lag_key(broker_id: int) -> TimerKey:
-        return TimerKey("replica lag", f"broker {broker_id}")
+    def _copies_again(self, broker_id: int) -> None:
+        if not self.cuts.touches(broker_id) and broker_id not in self._not_copying:
+            self._lag.can_copy(broker_id)
 
-    def _watch_lag(self, ctx: HandlerContext, broker_id: int) -> None:
-        key = self._lag_key(broker_id)
-        if key not in self.timers:
-            self.timers.schedule(key, ctx.now_ms + self._lag_ms, lambda due: self._lags(due, broker_id))
-
-    def _lags(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A follower has not copied for so long that it is not in sync any more where it has less than the leader."""
-        for topic, partition in self._partitions():
-            state = topic.metadata.partitions[partition]
-            if broker_id not in state.isr or not self._broker.is_led(topic, partition):
-                continue
-            if topic.copies[partition][broker_id].log_end_offset < topic.partitions[partition].log_end_offset:
-                self._change(ctx, topic, partition, tuple(sorted(one for one in state.isr if one != broker_id)))
-        self.timers.schedule(
-            self._lag_key(broker_id), ctx.now_ms + self._lag_ms // 2, lambda due: self._lags(due, broker_id)
-        )
+    def _drop_from_isr(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
+        isr = topic.metadata.partitions[partition].isr
+        self._change(ctx, topic, partition, tuple(sorted(one for one in isr if one != broker_id)))

@@ -7,6 +7,7 @@ leader's part, which the leader says by an epoch and where that ends, it truncat
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import LogTruncated, ReplicaFetched
@@ -34,12 +35,42 @@ _BETWEEN_BROKERS = -2
 """The connection of a follower's fetch, which is none that a client could have."""
 
 
-class ReplicaFetcher:
-    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader."""
+class _SlowCopy(NamedTuple):
+    """What a follower has fetched and is writing."""
 
-    def __init__(self, broker: Broker, can_copy: Callable[[int, int], bool]) -> None:
-        self._broker, self._can_copy = broker, can_copy
+    began_ms: int
+    caught_up_ms: int
+    """When it had all that the leader had."""
+    leader_end: int
+    """Where the leader's log ended when it began."""
+
+
+class ReplicaFetcher:
+    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader.
+
+    ``on_copied`` is told when a follower has written to a disk that is slow, and is to let it copy on.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        can_copy: Callable[[int, int], bool],
+        on_copied: Callable[[HandlerContext, Topic, int], None],
+    ) -> None:
+        self._broker, self._can_copy, self._on_copied = broker, can_copy, on_copied
         self._fetches = 0
+        self._under_way: dict[PartitionLog, _SlowCopy] = {}
+        """What followers write to disks that are slow, by their copies."""
+        self._just_written: dict[PartitionLog, _SlowCopy] = {}
+        """What has come to its copy in this moment, of which the leader has not heard."""
+
+    def caught_up_ms(self, copy: PartitionLog) -> int | None:
+        """When a follower that is writing to its slow disk had all that its leader had; None if it is not writing.
+
+        Source: ``Replica.updateFetchStateOrThrow``.
+        """
+        found = self._under_way.get(copy)
+        return None if found is None else found.caught_up_ms
 
     def replicate(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
         """Let all followers of a partition that can have what its leader has."""
@@ -58,6 +89,8 @@ class ReplicaFetcher:
         state = topic.metadata.partitions[partition]
         for one in state.replicas:
             if one == state.leader or not self._can_copy(one, state.leader):
+                continue
+            if topic.copies[partition][one] in self._under_way:
                 continue
             known = topic.copies[partition][one].leader_epoch
             if known == state.leader_epoch or (known < state.leader_epoch and not self._broker.is_cut_off(one)):
@@ -86,7 +119,6 @@ class ReplicaFetcher:
 
     def _fetch_from(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, leader: int) -> bool:
         copy = topic.copies[partition][follower]
-        offset = copy.log_end_offset
         data = self._ask(ctx, topic, partition, follower, copy)
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._start_over(ctx, topic, partition, follower)
@@ -96,6 +128,42 @@ class ReplicaFetcher:
         if data.diverging_epoch.epoch != UNDEFINED_EPOCH:
             self._truncate(ctx, topic, partition, follower, data.diverging_epoch)
             return True
+        if data.records and self._broker.disks.takes_time(follower):
+            self._write_slowly(ctx, topic, partition, follower, data)
+            return False
+        self._append(ctx, topic, partition, follower, leader, data)
+        return True
+
+    def _write_slowly(
+        self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, data: PartitionData
+    ) -> None:
+        """Append what was fetched when the time that this takes is over. Until then the follower asks for no more."""
+        copy, log = topic.copies[partition][follower], topic.partitions[partition]
+        leader, epoch, offset = topic.metadata.leaders[partition], copy.leader_epoch, copy.log_end_offset
+        before, caught_up_ms = self._just_written.pop(copy, None), ctx.now_ms
+        if before is not None:
+            caught_up_ms = before.began_ms if offset >= before.leader_end else before.caught_up_ms
+        self._under_way[copy] = _SlowCopy(ctx.now_ms, caught_up_ms, log.log_end_offset)
+
+        def written(later: HandlerContext) -> None:
+            self._just_written[copy] = self._under_way.pop(copy)
+            is_there = self._broker.topics.get(topic.name) is topic and topic.copies[partition].get(follower) is copy
+            if is_there and follower not in self._broker.cluster.not_running:
+                if (copy.leader_epoch, copy.log_end_offset) == (epoch, offset):
+                    self._append(later, topic, partition, follower, leader, data)
+                self._on_copied(later, topic, partition)
+            self._just_written.pop(copy, None)
+
+        def lost(_: HandlerContext) -> None:
+            del self._under_way[copy]
+
+        self._broker.disks.write(ctx.now_ms, follower, f"a copy of {copy.name}", written, lost)
+
+    def _append(
+        self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, leader: int, data: PartitionData
+    ) -> None:
+        copy = topic.copies[partition][follower]
+        offset = copy.log_end_offset
         batches = copy.append_copied(bytes(data.records or b""), ctx.now_ms)
         copy.start_follows(data.log_start_offset)
         high_watermark = max(copy.high_watermark, min(data.high_watermark, copy.log_end_offset))
@@ -114,7 +182,6 @@ class ReplicaFetcher:
                 high_watermark=high_watermark,
             )
             self._broker.copied(ctx, copy)
-        return True
 
     def _ask(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, copy: PartitionLog

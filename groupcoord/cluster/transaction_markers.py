@@ -44,8 +44,19 @@ class TransactionMarkers:
     def __init__(self, broker: Broker, shards: Sequence[RuntimeShard]) -> None:
         self._broker, self._shards = broker, shards
 
-    def write(self, ctx: HandlerContext, marker: TransactionMarker, partition: TopicPartition, told: Told) -> None:
-        """Write ``marker`` into ``partition``, and say what came of it: UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    def write(
+        self,
+        ctx: HandlerContext,
+        marker: TransactionMarker,
+        partition: TopicPartition,
+        told: Told,
+        *,
+        is_written: bool = False,
+    ) -> None:
+        """Write ``marker`` into ``partition``, and say what came of it: UNKNOWN_TOPIC_OR_PARTITION if there is none.
+
+        With ``is_written`` it has taken the time that the disk takes.
+        """
         topic, number = partition
         if _NONE in (marker.producer_id, marker.producer_epoch):
             told(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make such a batch
@@ -56,6 +67,14 @@ class TransactionMarkers:
         elif topic == CONSUMER_OFFSETS:
             shard = self._shards[number]
             shard.complete_transaction(ctx, marker, lambda later: told(later, ErrorCode.NONE), told)
+        elif not is_written and self._broker.disks.takes_time(leader := found.metadata.leaders[number]):
+            self._broker.disks.write(
+                ctx.now_ms,
+                leader,
+                f"{topic}-{number}",
+                lambda later: self.write(later, marker, partition, told, is_written=True),
+                lambda later: told(later, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            )
         else:
             try:
                 ctx.effects += self._broker.append_marker(topic, number, marker, ctx.now_ms)

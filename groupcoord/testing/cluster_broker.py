@@ -13,6 +13,20 @@ DUPLICATE_TEXT = (
 )
 
 
+LONGEST_DELAY_S = 86_400.0
+"""A day, which no client waits for."""
+
+
+def delay_of(seconds: float) -> int:
+    """How long an append takes, in milliseconds. Raises ValueError for what is no such time."""
+    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_time or not (seconds == 0 or 0.001 <= seconds <= LONGEST_DELAY_S):
+        raise ValueError(
+            f"seconds={seconds!r}: an append takes 0.001 to {LONGEST_DELAY_S:g} seconds on a slow disk; 0 is as quick as before"
+        )
+    return round(seconds * 1000)
+
+
 class DuplicateBrokerRegistrationError(ValueError):
     """A broker with the id of one whose session lives is refused by the controller."""
 
@@ -102,6 +116,22 @@ class ClusterBroker:
     async def copy_again(self) -> None:
         """Let it copy from leaders again: it has all that they have, and is in sync."""
         await self._engine.change_broker(self.id, "copy again at", ClusterController.copy_again)
+
+    async def slow_disk(self, seconds: float) -> None:
+        """Let everything that it appends take so many seconds of the cluster's time from now on; 0 ends that.
+
+        So much later what is produced is answered (acks=0, 1 and all), and so are commits and what else its coordinators write;
+        as a follower its copies come so much later, and acks=all waits for them. If it has not kept up for
+        ``replica.lag.time.max.ms`` it is out of the ISR. Also for the only broker of a cluster. Raises ValueError for less
+        than 0.001 that is not 0.
+        """
+        delay_ms = delay_of(seconds)
+        await self._engine.change_broker(
+            self.id,
+            "slow down the disk of" if delay_ms else "speed up the disk of",
+            lambda controller, ctx, broker_id: controller.slow_disk(ctx, broker_id, delay_ms),
+            even_alone=True,
+        )
 
     async def lose_disk(self) -> None:
         """Let it lose its disk while it is stopped or killed: it starts with empty logs, and copies them anew."""

@@ -240,7 +240,12 @@ class Engine:
             member.vanish()
 
     async def change_broker(
-        self, broker_id: int, action: str, act: Callable[[ClusterController, HandlerContext, int], None]
+        self,
+        broker_id: int,
+        action: str,
+        act: Callable[[ClusterController, HandlerContext, int], None],
+        *,
+        even_alone: bool = False,
     ) -> None:
         """Do something to a broker, such as ``ClusterController.kill``. Its ports and connections are closed if it does not
         run then, and open if it does. Raises ValueError, and OSError if its port is taken: then it is as it was."""
@@ -250,7 +255,10 @@ class Engine:
         if is_stopped and act is ClusterController.start and self.is_up:
             await self.server.open_broker(number)
         effects = self.core.change_broker(
-            f"{action} broker {broker_id}", lambda controller, ctx: act(controller, ctx, broker_id), self.clock()
+            f"{action} broker {broker_id}",
+            lambda controller, ctx: act(controller, ctx, broker_id),
+            self.clock(),
+            even_alone=even_alone,
         )
         state = self.core.controller.state_of(broker_id)
         if state is BrokerState.STOPPED:

@@ -65,10 +65,12 @@ def _held(engine: Engine, group: str | None, transactional_id: str | None) -> It
             if is_of_group and (transactional_id is None or transactional_id in held.context.transactional_ids):
                 what = f"{held.call.api.name} of {held.call.client_id or 'a client without id'}"
                 yield f"{rule.name} holds {what}, until release()"
-    for append in engine.core.appends.held():
+    core = engine.core
+    for append in core.appends.held():
         unrelated = group if append.topic == TRANSACTION_STATE else transactional_id
         if unrelated is None:
-            yield f"an append to {append.topic}-{append.partition} is held, until release()"
+            log, is_under_way = f"{append.topic}-{append.partition}", core.appends.is_under_way(append)
+            yield f"an append to {log} is {'under way to a slow disk' if is_under_way else 'held, until release()'}"
     rules = {rule.name: rule.rule.matcher for rule in engine.faults.book.rules}
     for delay in engine.delays():
         about = rules[delay.key.scope]
