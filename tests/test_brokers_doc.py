@@ -40,6 +40,11 @@ def test_what_shows_each_word_is_there() -> None:
         assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), name
 
 
+def test_acks_all_waits_for_a_follower_with_a_slow_disk() -> None:
+    condition = "running, slow disk: 500 ms for each append"
+    assert run(PROGRAMS[5]) == [(condition,), ("before:", False), ("after:", True)]
+
+
 def test_the_programs_run() -> None:
     told: list[str] = []
     start, move, *_ = PROGRAMS

@@ -3,6 +3,7 @@ package groupcoord
 import (
 	"fmt"
 	"net/url"
+	"time"
 )
 
 // NodeState is what a broker of a cluster does: State is "running", "paused", "stopped" or "starting".
@@ -12,6 +13,16 @@ type NodeState struct {
 	Rack    string `json:"rack"`
 	State   string `json:"state"`
 	Fenced  bool   `json:"fenced"`
+	// Registered: the controller knows it, fenced or not.
+	Registered bool `json:"registered"`
+	// CutOffFrom are the ids of other brokers, "clients" and "controller".
+	CutOffFrom []string `json:"cut_off_from"`
+	Copying    bool     `json:"copying"`
+	// SlowDiskMs is how long each of its appends takes; 0: no time.
+	SlowDiskMs int  `json:"slow_disk_ms"`
+	LostDisk   bool `json:"lost_disk"`
+	// Condition is all of that in words.
+	Condition string `json:"condition"`
 }
 
 // Node is one broker of a cluster; others lead what it led when it is fenced.
@@ -56,6 +67,11 @@ func (n *Node) CutOff(peer string) NodeState { return n.act("cut-off?peer=" + ur
 // Reconnect mends what CutOff has cut.
 func (n *Node) Reconnect(peer string) NodeState {
 	return n.act("reconnect?peer=" + url.QueryEscape(peer))
+}
+
+// SlowDisk lets everything that it appends take so long on the clock of the cluster; 0 ends that.
+func (n *Node) SlowDisk(each time.Duration) NodeState {
+	return n.act(fmt.Sprintf("slow-disk?seconds=%g", each.Seconds()))
 }
 
 // LoseDisk lets it lose its disk, while it is stopped or killed.

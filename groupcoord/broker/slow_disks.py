@@ -55,7 +55,11 @@ class SlowDisks:
 
     def takes_time(self, broker_id: int) -> bool:
         """Has an append of a broker to be done by ``write``? Also one behind others that are under way."""
-        return broker_id in self._delays_ms or broker_id in self._under_way
+        return broker_id in self._delays_ms or self.is_writing(broker_id)
+
+    def is_writing(self, broker_id: int) -> bool:
+        """Is a broker writing to a disk that is, or was, slow?"""
+        return broker_id in self._under_way
 
     def write(self, now_ms: int, broker_id: int, what: str, done: Then, lost: Then = _nobody) -> None:
         """Call ``done`` when a write that begins now is over, or ``lost`` if its broker is gone by then.

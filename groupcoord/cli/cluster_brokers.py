@@ -19,15 +19,21 @@ _ACTIONS = {
     "copy-again": "let a broker copy from leaders again",
     "cut-off": "cut the network between a broker and another one, its clients or the controller",
     "reconnect": "mend what cut-off has cut",
+    "slow-disk": "let everything that a broker appends take so many seconds; 0 ends that",
     "lose-disk": "let a broker that does not run lose its disk: it starts with empty logs",
     "unregister": "let the controller forget a broker",
 }
-_WITH_PEER = frozenset({"cut-off", "reconnect"})
+_ARGUMENTS = {
+    "cut-off": ("peer", "the id of another broker, clients or controller"),
+    "reconnect": ("peer", "the id of another broker, clients or controller"),
+    "slow-disk": ("seconds", "how long each append takes: 0.5, say"),
+}
+"""What some actions need besides the broker."""
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the commands."""
-    brokers = commands.add_parser("brokers", help="list the brokers: what each does, and whether it is fenced")
+    brokers = commands.add_parser("brokers", help="list the brokers: what each does, and all that was done to it")
     brokers.set_defaults(run_command=_run, action=None)
     _add_control(brokers)
     for action, summary in _ACTIONS.items():
@@ -35,8 +41,9 @@ def configure(commands: "argparse._SubParsersAction[Any]") -> None:
         command.description = f"{summary[0].upper()}{summary[1:]}."
         command.set_defaults(run_command=_run, action=action)
         command.add_argument("broker", metavar="BROKER", type=_broker_id, help="the id of the broker")
-        if action in _WITH_PEER:
-            command.add_argument("peer", metavar="PEER", help="the id of another broker, clients or controller")
+        if action in _ARGUMENTS:
+            name, meaning = _ARGUMENTS[action]
+            command.add_argument(name, metavar=name.upper(), help=meaning)
         _add_control(command)
 
 
@@ -62,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
         import httpx  # noqa: PLC0415 - an extra that need not be installed
 
         from groupcoord.control.client import ControlClient, ControlError  # noqa: PLC0415
-        from groupcoord.control.models import Node  # noqa: PLC0415
+        from groupcoord.control.node_models import Node  # noqa: PLC0415
     except ImportError as problem:
         return complain("cluster", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
     url: str = arguments.control
@@ -74,7 +81,8 @@ def _run(arguments: argparse.Namespace) -> int:
             if arguments.action is None:
                 brokers = control.read(list[Node], "GET", "/nodes")
             else:
-                asked = {"peer": arguments.peer} if arguments.action in _WITH_PEER else {}
+                name, _ = _ARGUMENTS.get(arguments.action, ("", ""))
+                asked = {name: getattr(arguments, name)} if name else {}
                 brokers = [control.read(Node, "POST", f"/nodes/{arguments.broker}/{arguments.action}", **asked)]
     except ControlError as refusal:
         return complain("cluster", refusal.problem.detail, 1)
@@ -82,5 +90,5 @@ def _run(arguments: argparse.Namespace) -> int:
         reason = str(problem).partition("\n")[0]
         return complain("cluster", f"no control API answers at {url}: {reason}", 1)
     for broker in brokers:
-        print(f"broker {broker.id} at {broker.address}: {broker.state}{', fenced' if broker.fenced else ''}")
+        print(f"broker {broker.id} at {broker.address}: {broker.condition}")
     return 0

@@ -137,12 +137,12 @@ SOFTWARE_NAME_FROM = 3
 ZERO_FEATURES_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Deviation (scope-of-a-stand-in): plain brokers are stood in for: one, or several that fail only when they are told to and go by
-# the first one's configuration. A slow disk delays what is appended to it, and not what Kafka's blocked threads would have
-# served meanwhile. The APIs are those served here, fewer than a broker's; listeners speak plain text, are all
-# advertised, and stay as they are; there are no Java classes, as loggers that could be told anything or as assignors of one's
-# own; regular expressions are read by RE2 itself, of which Kafka's re2j is a port; and of the configurations those are
-# documented that something here acts on.
+# Deviation (scope-of-a-stand-in): plain brokers are stood in for: one, or several that fail only when they are told to and go
+# by the first one's configuration. A slow disk delays what is appended to it, and not what Kafka's blocked threads would have
+# served meanwhile. The APIs are those served here, fewer than a broker's; listeners speak plain text, are all advertised, and
+# stay as they are; there are no Java classes, as loggers that could be told anything or as assignors of one's own; regular
+# expressions are read by RE2 itself, of which Kafka's re2j is a port; and of the configurations those are documented that
+# something here acts on.
 _SERVED = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in sorted(APIS.values(), key=lambda api: api.key)

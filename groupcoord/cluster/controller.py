@@ -14,7 +14,8 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata
+from groupcoord.cluster.broker_condition import BrokerCondition
+from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata, named
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.cluster.replica_lag import ReplicaLag
@@ -36,10 +37,6 @@ class BrokerState(enum.Enum):
     STOPPED = "stopped"
     STARTING = "starting"
     """It was killed and started again, and the controller lets it in when its session from before ends."""
-
-
-def _named(peer: Peer) -> str:
-    return f"broker {peer}" if isinstance(peer, int) else f"the {peer}"
 
 
 class ClusterController:
@@ -72,6 +69,8 @@ class ClusterController:
         self._reassigning: dict[tuple[Topic, int], None] = {}
         self._imbalanced: dict[tuple[Topic, int], None] = {}
         """The partitions that a change of brokers or replicas left without their preferred leader."""
+        self._without_disk: set[int] = set()
+        """The brokers that have lost their disks since they were stopped."""
         self._killed: set[int] = set()
         """The brokers whose next start follows an unclean shutdown."""
         self._asked: dict[int, list[tuple[Call, Any]]] = {}
@@ -115,6 +114,21 @@ class ClusterController:
     def state_of(self, broker_id: int) -> BrokerState:
         """What a broker does."""
         return self._states[broker_id]
+
+    def condition_of(self, broker_id: int) -> BrokerCondition:
+        """What a broker does, and all that was done to it."""
+        cut_off_from: list[Peer] = [*self.cuts.peers_of(broker_id)]
+        cut_off_from += [CLIENTS] if broker_id in self._cluster.unreachable else []
+        cut_off_from += [CONTROLLER] if broker_id in self.cuts.stale else []
+        return BrokerCondition(
+            state=self._states[broker_id].value,
+            is_fenced=broker_id in self._cluster.fenced,
+            is_registered=self.is_registered(broker_id),
+            cut_off_from=tuple(cut_off_from),
+            is_copying=broker_id not in self._not_copying,
+            slow_disk_ms=self.disks.delay_ms(broker_id),
+            lost_disk=broker_id in self._without_disk,
+        )
 
     def stop(self, ctx: HandlerContext, broker_id: int) -> None:
         """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
@@ -220,6 +234,7 @@ class ClusterController:
     def lose_disk(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty."""
         self._require(broker_id, "without its disk", BrokerState.STOPPED)
+        self._without_disk.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="without its disk")
         for topic, partition in self._partitions():
             copy = topic.copies[partition].get(broker_id)
@@ -246,7 +261,7 @@ class ClusterController:
             self.cuts.cut(broker_id, other)
             self._lag.cannot_copy(ctx, broker_id)
             self._lag.cannot_copy(ctx, other)
-        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {_named(peer)}")
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {named(peer)}")
 
     def reconnect(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
         """Mend what ``cut_off`` has cut. A broker that was fenced meanwhile hears what it missed, and follows."""
@@ -271,7 +286,7 @@ class ClusterController:
             for each in (broker_id, other):
                 self._copies_again(each)
             self._catch_up(ctx)
-        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"connected to {_named(peer)} again")
+        ctx.emit(BrokerStateChanged, broker=broker_id, state=f"connected to {named(peer)} again")
 
     def _other(self, broker_id: int, peer: Peer) -> int:
         if peer not in self._states or peer == broker_id:
@@ -284,7 +299,7 @@ class ClusterController:
     @staticmethod
     def _require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
         if not is_cut:
-            raise ValueError(f"broker {broker_id} is not cut off from {_named(peer)}")
+            raise ValueError(f"broker {broker_id} is not cut off from {named(peer)}")
 
     def ask_absent(self, ctx: HandlerContext, call: Call, request: Any) -> None:
         """A broker that does not run was asked: a paused one answers when it goes on, any other is not there."""
@@ -369,6 +384,7 @@ class ClusterController:
         self._set_state(ctx, broker_id, BrokerState.RUNNING)
         self._cluster.not_running.discard(broker_id)
         self._cluster.fenced.discard(broker_id)
+        self._without_disk.discard(broker_id)
         if broker_id in self._killed:
             self._ends(broker_id, in_order=True)
             self._shut_down_uncleanly(ctx, broker_id)

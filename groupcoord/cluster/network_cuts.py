@@ -15,6 +15,12 @@ CONTROLLER, CLIENTS = "controller", "clients"
 Peer = int | str
 """The other end of a cut: the id of a broker, ``controller`` or ``clients``."""
 
+
+def named(peer: Peer) -> str:
+    """A peer in words."""
+    return f"broker {peer}" if isinstance(peer, int) else f"the {peer}"
+
+
 ANSWERED_FROM_STALE_METADATA = frozenset(
     {
         ApiKey.PRODUCE,
@@ -81,6 +87,10 @@ class NetworkCuts:
     def is_cut(self, one: int, other: int) -> bool:
         """Is the network between two brokers cut?"""
         return frozenset((one, other)) in self._between
+
+    def peers_of(self, broker_id: int) -> list[int]:
+        """The brokers that a broker is cut off from, in order."""
+        return sorted(other for pair in self._between if broker_id in pair for other in pair - {broker_id})
 
     def touches(self, broker_id: int) -> bool:
         """Is that broker cut off from any other?"""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from groupcoord.control.models import Node
+from groupcoord.control.node_models import Node
 
 if TYPE_CHECKING:
     from groupcoord.control.client import ControlClient
@@ -16,7 +16,7 @@ class ControlledNode:
         self._client = client
 
     def describe(self) -> Node:
-        """What it does, and whether the controller has fenced it."""
+        """What it does, and all that was done to it."""
         return self._client.read(Node, "GET", f"/nodes/{self.id}")
 
     def stop(self) -> Node:
@@ -54,6 +54,10 @@ class ControlledNode:
     def reconnect(self, peer: int | str) -> Node:
         """Mend what ``cut_off`` has cut."""
         return self._act("reconnect", peer=peer)
+
+    def slow_disk(self, seconds: float) -> Node:
+        """Let everything that it appends take so many seconds of the cluster's time; 0 ends that."""
+        return self._act("slow-disk", seconds=seconds)
 
     def lose_disk(self) -> Node:
         """Let it lose its disk, while it is stopped or killed."""

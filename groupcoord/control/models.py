@@ -142,15 +142,6 @@ class Broker(Answer):
     rack: str | None
 
 
-class Node(Broker):
-    """One broker of a cluster, and what it does."""
-
-    state: str = Field(
-        description="running, paused, stopped, or starting: until its session from before it was killed has ended"
-    )
-    fenced: bool = Field(description="the controller has fenced it: clients are not told of it, and it leads nothing")
-
-
 class Clock(Answer):
     """The time of a broker."""
 

@@ -243,12 +243,15 @@ class Cluster(KafkaCluster):
 
     @property
     def brokers(self) -> Mapping[int, BrokerHandle]:
-        """The brokers by id; the first of several has the id 1."""
+        """The brokers by id, with all that was done to each; the first of several has the id 1."""
         registry = self.core.broker.cluster
         racks = registry.racks(self.core.config)
         ids_with_addresses = zip(registry.ids, self.addresses, strict=True)
         return {
-            broker_id: BrokerHandle(broker_id, address, racks[broker_id]) for broker_id, address in ids_with_addresses
+            broker_id: BrokerHandle(
+                broker_id, address, racks[broker_id], str(self.core.controller.condition_of(broker_id))
+            )
+            for broker_id, address in ids_with_addresses
         }
 
     @property

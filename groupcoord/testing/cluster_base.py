@@ -57,6 +57,8 @@ class BrokerHandle:
     address: str
     """``host:port``."""
     rack: str | None = None
+    condition: str = ""
+    """What it does, and all that was done to it, in words; empty where that is not known, as of a remote cluster."""
 
 
 class ConsumerOptions(TypedDict, total=False):

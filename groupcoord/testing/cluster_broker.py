@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from groupcoord.cluster.broker_condition import BrokerCondition
 from groupcoord.cluster.controller import BrokerState, ClusterController
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
@@ -48,12 +49,17 @@ class ClusterBroker:
         self._engine = engine
 
     def __repr__(self) -> str:
-        return f"<ClusterBroker {self._seen()}>"
+        return f"<ClusterBroker {self.id}: {self.condition}>"
 
     @property
     def state(self) -> str:
         """What it does: ``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
         return self._controller.state_of(self.id).value
+
+    @property
+    def condition(self) -> BrokerCondition:
+        """What it does, and all that was done to it: cuts, a slow disk and so on. As text it is a line."""
+        return self._controller.condition_of(self.id)
 
     @property
     def is_fenced(self) -> bool:
@@ -168,12 +174,9 @@ class ClusterBroker:
         await self._engine.waiting.until(
             condition,
             f"broker {self.id} should {what}",
-            lambda: explained(f"It is {self._seen()}", wait_reasons(self._engine)),
+            lambda: explained(f"It is {self.condition}", wait_reasons(self._engine)),
             timeout=timeout,
         )
-
-    def _seen(self) -> str:
-        return f"broker {self.id}, {self.state}{' and fenced' if self.is_fenced else ''}"
 
     @property
     def _controller(self) -> ClusterController:

@@ -9,6 +9,7 @@ from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.client.registry_tree import RegistryTree
 from groupcoord.cluster.append_gate import AppendDecision
+from groupcoord.cluster.broker_condition import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
@@ -477,6 +478,10 @@ class SyncClusterBroker(SyncProxy):
         """What it does: ``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
 
     @property
+    def condition(self) -> BrokerCondition:
+        """What it does, and all that was done to it: cuts, a slow disk and so on. As text it is a line."""
+
+    @property
     def is_fenced(self) -> bool:
         """Whether the controller has fenced it, or does not know it: clients are not told of it, and it leads nothing."""
 
@@ -521,6 +526,15 @@ class SyncClusterBroker(SyncProxy):
 
     def copy_again(self) -> None:
         """Let it copy from leaders again: it has all that they have, and is in sync."""
+
+    def slow_disk(self, seconds: float) -> None:
+        """Let everything that it appends take so many seconds of the cluster's time from now on; 0 ends that.
+
+        So much later what is produced is answered (acks=0, 1 and all), and so are commits and what else its coordinators write;
+        as a follower its copies come so much later, and acks=all waits for them. If it has not kept up for
+        ``replica.lag.time.max.ms`` it is out of the ISR. Also for the only broker of a cluster. Raises ValueError for less
+        than 0.001 that is not 0.
+        """
 
     def lose_disk(self) -> None:
         """Let it lose its disk while it is stopped or killed: it starts with empty logs, and copies them anew."""

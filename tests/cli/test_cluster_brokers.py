@@ -37,13 +37,22 @@ def test_brokers_are_acted_on_and_listed(server: Serving, capsys: pytest.Capture
 
     assert does("pause", "3") == "broker 3 at paused"
     assert does("resume", "3") == "broker 3 at running"
-    assert does("stop-copying", "3") == "broker 3 at running"
+    assert does("stop-copying", "3") == "broker 3 at running, copies nothing"
     assert does("copy-again", "3") == "broker 3 at running"
-    assert does("cut-off", "3", "controller") == does("reconnect", "3", "controller") == "broker 3 at running"
+    assert does("cut-off", "3", "controller") == "broker 3 at running, cut off from the controller"
+    assert does("reconnect", "3", "controller") == "broker 3 at running"
+    assert does("slow-disk", "3", "0.5") == "broker 3 at running, slow disk: 500 ms for each append"
+    assert does("slow-disk", "3", "0") == "broker 3 at running"
+    assert does("cut-off", "3", "1") == "broker 3 at running, cut off from broker 1"
+    assert does("reconnect", "3", "1") == "broker 3 at running"
     assert does("stop", "2") == "broker 2 at stopped, fenced"
-    assert does("lose-disk", "2") == "broker 2 at stopped, fenced"
+    assert does("lose-disk", "2") == "broker 2 at stopped, fenced, lost its disk"
     assert does("kill", "3") == "broker 3 at stopped"
-    assert does("brokers").splitlines() == ["broker 1 at running", "broker 2 at stopped, fenced", "broker 3 at stopped"]
+    assert does("brokers").splitlines() == [
+        "broker 1 at running",
+        "broker 2 at stopped, fenced, lost its disk",
+        "broker 3 at stopped",
+    ]
     assert does("start", "2") == "broker 2 at running"
     assert does("start", "3") == "broker 3 at starting"
 
@@ -53,6 +62,10 @@ def test_what_cannot_be_done_is_said(server: Serving, capsys: pytest.CaptureFixt
     for argv, complaint in (
         (("resume", "1"), "broker 1 is running: it cannot be resumed"),
         (("reconnect", "1", "3"), "the network between broker 1 and broker 3 is not cut"),
+        (
+            ("slow-disk", "2", "soon"),
+            "seconds: Input should be a valid number, unable to parse string as a number",
+        ),
         (("kill", "9"), "there is no broker 9: the ids are 1, 2, 3"),
     ):
         assert said(capsys, *argv, "--control", server.url) == (1, "", f"groupcoord cluster: {complaint}")

@@ -34,8 +34,8 @@ class Control:
     async def get(self, path: str, status: int = 200, **query: Any) -> Any:
         return await self.told("GET", path, None, status, **query)
 
-    async def post(self, path: str, body: Any = None, status: int = 200) -> Any:
-        return await self.told("POST", path, body, status)
+    async def post(self, path: str, body: Any = None, status: int = 200, **query: Any) -> Any:
+        return await self.told("POST", path, body, status, **query)
 
     async def told(self, method: str, path: str, body: Any = None, status: int = 200, **query: Any) -> Any:
         """The JSON, or the text, of an answer with that status; None if it has no body."""

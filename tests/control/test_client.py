@@ -109,7 +109,11 @@ def test_a_broker_of_the_cluster(control: ControlClient) -> None:
     node.lose_disk()
     assert node.unregister().fenced
     node.start()
-    assert node.cut_off("clients") == node.cut_off(1) == node.reconnect("clients") == node.reconnect(1)
+    node.cut_off("clients")
+    assert node.cut_off(1).cut_off_from == ["1", "clients"]
+    node.reconnect("clients")
+    assert node.reconnect(1).condition == "running"
+    assert (node.slow_disk(0.5).slow_disk_ms, node.slow_disk(0).slow_disk_ms) == (500, 0)
     assert node.wait_running(timeout=60) == node.describe()
     with pytest.raises(ControlError, match="409 Conflict: broker 2 is running: it cannot be resumed"):
         node.resume()

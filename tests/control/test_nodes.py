@@ -88,6 +88,55 @@ async def test_what_is_written_waits_for_a_broker_that_copies_nothing(trio: Cont
     assert (await writing)[0]["offset"] == 0
 
 
+async def test_what_a_broker_with_a_slow_disk_appends_takes_its_time(trio: Control) -> None:
+    node = await leader(trio)
+    slow = await trio.post(f"/nodes/{node}/slow-disk", seconds=0.5)
+    assert (slow["slow_disk_ms"], slow["condition"]) == (500, "running, slow disk: 500 ms for each append")
+    records = {"records": [{"value": "an espresso", "partition": 0}]}
+    writing = asyncio.ensure_future(trio.post("/topics/orders/records", records, 201))
+    while not trio.kafka.core.broker.disks.is_writing(node):
+        await trio.kafka.settle()
+    await advance(trio, 0.499)
+    assert not writing.done()
+    await advance(trio, 0.001)
+    assert (await writing)[0]["offset"] == 0
+    assert (await trio.post(f"/nodes/{node}/slow-disk", seconds=0))["condition"] == "running"
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "soon"])
+async def test_what_is_no_time_for_an_append_is_said(trio: Control, seconds: str) -> None:
+    problem = await trio.post("/nodes/2/slow-disk", None, 422, seconds=seconds)
+    assert problem["errors"][0]["field"] == "seconds"
+
+
+async def test_all_that_was_done_to_brokers_is_listed(trio: Control) -> None:
+    await trio.post("/nodes/2/cut-off", peer=3)
+    await trio.post("/nodes/2/cut-off", peer="controller")
+    await trio.post("/nodes/2/stop-copying")
+    await trio.post("/nodes/2/slow-disk", seconds=2)
+    for verb in ("kill", "lose-disk", "unregister"):
+        await trio.post(f"/nodes/1/{verb}")
+    await trio.post("/nodes/3/cut-off", peer="clients")
+    first, second, third = await trio.get("/nodes")
+    assert (first["condition"], first["registered"]) == ("stopped, not registered, lost its disk", False)
+    assert (second["cut_off_from"], second["copying"], second["slow_disk_ms"]) == (["3", "controller"], False, 2000)
+    assert second["condition"] == (
+        "running, cut off from broker 3, cut off from the controller, copies nothing, slow disk: 2000 ms for each append"
+    )
+    assert third["condition"] == "running, cut off from broker 2, cut off from the clients"
+    assert [each.condition for each in trio.kafka.brokers.values()] == [
+        each["condition"] for each in (first, second, third)
+    ]
+    assert repr(trio.kafka.broker(3)) == f"<ClusterBroker 3: {third['condition']}>"
+    await trio.post("/nodes/1/start")
+    await trio.post("/nodes/2/reconnect", peer=3)
+    await trio.post("/nodes/2/reconnect", peer="controller")
+    await trio.post("/nodes/2/copy-again")
+    await trio.post("/nodes/2/slow-disk", seconds=0)
+    await trio.post("/nodes/3/reconnect", peer="clients")
+    assert [each["condition"] for each in await trio.get("/nodes")] == ["running"] * 3
+
+
 async def test_what_a_broker_cannot_do_in_its_state_is_a_conflict(trio: Control) -> None:
     assert (await trio.post("/nodes/2/resume", None, 409))["detail"] == "broker 2 is running: it cannot be resumed"
     await trio.post("/nodes/2/kill")
@@ -107,7 +156,7 @@ async def test_a_wait_has_one_condition_and_says_what_it_waits_for(trio: Control
         assert problem["detail"] == "query: one of fenced=true and running=true"
     await trio.post("/nodes/2/kill")
     problem = await trio.get("/nodes/2/wait", 504, fenced=True, timeout="1ms")
-    assert "broker 2 should be fenced: not within 0.001 s. It is broker 2, stopped" in problem["detail"]
+    assert "broker 2 should be fenced: not within 0.001 s. It is stopped" in problem["detail"]
 
 
 async def test_a_broker_whose_port_is_taken_meanwhile_is_stopped_until_the_port_is_free(trio: Control) -> None:

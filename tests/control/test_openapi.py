@@ -99,6 +99,7 @@ CALLS: Calls = [
     ("cut_off_node", None, {"peer": "controller"}),
     ("reconnect_node", None, {"peer": "controller"}),
     ("wait_node", None, {"running": "true"}),
+    ("slow_disk_of_node", None, {"seconds": 0.5}),
     ("kill_node", None, {}),
     ("lose_disk_of_node", None, {}),
     ("unregister_node", None, {}),

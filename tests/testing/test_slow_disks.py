@@ -194,7 +194,7 @@ async def test_what_a_coordinator_was_writing_is_lost_when_it_moves() -> None:
         assert await kafka.group("app").committed("orders", 0) is None
 
 
-async def transaction(kafka: gc.Cluster) -> "asyncio.Task[object]":
+async def transaction(kafka: gc.Cluster) -> "asyncio.Future[Any]":
     """The end of a transaction with a record in orders-0 is on its way."""
     producer = kafka.manual_producer("billing")
     while (await producer.init()).error_code:

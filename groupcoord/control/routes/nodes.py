@@ -6,14 +6,15 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from groupcoord.control.controlled_cluster import ControlledCluster, taken
-from groupcoord.control.models import Node
-from groupcoord.control.problems import ProblemError, responses
+from groupcoord.control.node_models import Node
+from groupcoord.control.problems import ProblemError, responses, wrong_argument
 from groupcoord.control.routing import CONFLICT, WAITS, Target, Timeout, router, waited
-from groupcoord.testing.cluster_broker import ClusterBroker
+from groupcoord.testing.cluster_broker import ClusterBroker, delay_of
 
 nodes = router("nodes")
 
 Peer = Annotated[str, Query(description="the id of another broker, `controller` or `clients`")]
+Seconds = Annotated[float, Query(description="how long each append takes, on the cluster's clock; 0: no time")]
 NodeId = Annotated[int, Path(description="the id of a broker of the cluster")]
 
 
@@ -26,13 +27,19 @@ def _broker(cluster: ControlledCluster, node: int) -> ClusterBroker:
 
 
 def _answer(cluster: ControlledCluster, broker: ClusterBroker) -> Node:
-    at = cluster.brokers[broker.id]
+    at, condition = cluster.brokers[broker.id], broker.condition
     return Node(
         id=broker.id,
         address=at.address,
         rack=at.rack,
-        state=broker.state,
-        fenced=broker.is_fenced,
+        state=condition.state,
+        fenced=condition.is_fenced,
+        registered=condition.is_registered,
+        cut_off_from=[str(peer) for peer in condition.cut_off_from],
+        copying=condition.is_copying,
+        slow_disk_ms=condition.slow_disk_ms,
+        lost_disk=condition.lost_disk,
+        condition=str(condition),
     )
 
 
@@ -48,13 +55,13 @@ async def _done(cluster: ControlledCluster, node: int, act: Callable[[ClusterBro
 
 @nodes.get("/nodes", summary="List the brokers of the cluster")
 async def list_nodes(cluster: Target) -> list[Node]:
-    """With what each of them does."""
+    """With what each of them does, and all that was done to it."""
     return [_answer(cluster, cluster.broker(node)) for node in cluster.brokers]
 
 
 @nodes.get("/nodes/{node}", summary="Show a broker of the cluster")
 async def show_node(node: NodeId, cluster: Target) -> Node:
-    """What it does, and whether the controller has fenced it."""
+    """What it does, and all that was done to it."""
     return _answer(cluster, _broker(cluster, node))
 
 
@@ -126,6 +133,14 @@ async def cut_off_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
 async def reconnect_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
     """Clients are answered, copies go on, and the broker hears who leads."""
     return await _done(cluster, node, lambda broker: broker.reconnect(_peer(peer)))
+
+
+@nodes.post("/nodes/{node}/slow-disk", summary="Let what a broker appends take its time")
+async def slow_disk_of_node(node: NodeId, cluster: Target, seconds: Seconds) -> Node:
+    """What is produced and committed is answered so much later, and as a follower its copies come so much later."""
+    with wrong_argument("seconds"):
+        delay_of(seconds)
+    return await _done(cluster, node, lambda broker: broker.slow_disk(seconds))
 
 
 @nodes.post("/nodes/{node}/lose-disk", summary="Let a broker that does not run lose its disk", responses=CONFLICT)

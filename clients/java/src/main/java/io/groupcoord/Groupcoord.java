@@ -297,7 +297,18 @@ public final class Groupcoord {
     }
 
     /** What a broker of a cluster does: {@code state} is {@code running}, {@code paused}, {@code stopped} or {@code starting}. */
-    public record NodeState(int id, String address, String rack, String state, boolean fenced) {}
+    public record NodeState(
+            int id,
+            String address,
+            String rack,
+            String state,
+            boolean fenced,
+            boolean registered,
+            List<String> cutOffFrom,
+            boolean copying,
+            int slowDiskMs,
+            boolean lostDisk,
+            String condition) {}
 
     /** One broker of a cluster. What it cannot do in its state is a GroupcoordException; others lead when it is fenced. */
     public static final class Node {
@@ -358,6 +369,11 @@ public final class Groupcoord {
         /** Mend what {@link #cutOff} has cut. */
         public NodeState reconnect(String peer) {
             return act("reconnect?peer=" + URLEncoder.encode(peer, StandardCharsets.UTF_8));
+        }
+
+        /** Let everything that it appends take so long on the clock of the cluster; zero ends that. */
+        public NodeState slowDisk(Duration each) {
+            return act("slow-disk?seconds=" + each.toMillis() / 1000.0);
         }
 
         /** Let it lose its disk, while it is stopped or killed. */
