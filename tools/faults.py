@@ -10,6 +10,8 @@ def actions() -> str:
     rows = []
     for each in ACTION_TYPES.values():
         argument = "" if each.argument is None else f"`{each.argument.name}`: {each.argument.text}"
+        if each.on_broker:
+            argument = "; ".join(filter(None, [argument, "`broker_id`, `moment`: see below"]))
         where = "programs" if each.name in _FOR_PROGRAMS or (each.argument and each.argument.write is None) else "both"
         rows.append(f"| `{each.name}` | {argument} | {each.text} | {where} |")
     return "\n".join(["| action | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"

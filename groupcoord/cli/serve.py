@@ -243,7 +243,7 @@ def run(arguments: argparse.Namespace) -> int:
         from groupcoord.testing.faults.rule_file import RuleFileError, load_rules  # noqa: PLC0415 - rarely wanted
 
         try:
-            rules = load_rules(arguments.faults)
+            rules = load_rules(arguments.faults, range(config.node_id, config.node_id + arguments.brokers))
         except RuleFileError as problem:
             return complain("serve", str(problem), 2)
         except OSError as problem:
@@ -361,12 +361,12 @@ async def _serve_node(
         )
     except InvalidTopicError as problem:
         return complain("serve", f"--topic {problem.topic}: {problem}", 2)
-    faults = None
+    faults = layer = None
     if rules:
         from groupcoord.testing.faults.api import Faults  # noqa: PLC0415
 
         faults = Faults(now_ms=now_ms)
-        faults.add_layer(assembly)
+        layer = faults.add_layer(assembly)
         faults.add_named(rules)
     server = Server(
         assembly.served,
@@ -377,6 +377,8 @@ async def _serve_node(
         brokers=assembly.brokers,
         files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
+    if layer is not None:
+        layer.broker_stopped = server.close_broker_soon
     if storage is not None:
         storage.on_failure = server.stop
         storage.on_shortage = logger.warning

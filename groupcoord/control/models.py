@@ -470,7 +470,11 @@ class FaultRule(Body):
     how: _Text = Field(
         default=None, description="of corrupt: flip, crc, length, truncated, garbage, correlation or cut"
     )
-    broker_id: _Integer = Field(default=None, description="of shrink_isr: the id of a broker")
+    broker_id: _Integer = Field(
+        default=None, description="the id of a broker: of shrink_isr; of kill_broker … another one than is asked"
+    )
+    peer: _Range = Field(default=None, description="of cut_off_broker: the id of a broker, clients or controller")
+    moment: _Text = Field(default=None, description="of kill_broker …: asked, handled or answered")
     times: _Range = Field(default=None, description="how often: a number, or always; once unless given")
     optional: Annotated[Any, WithJsonSchema({"type": "boolean"})] = Field(default=None, description="it need not act")
 

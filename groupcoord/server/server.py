@@ -68,6 +68,7 @@ class Server:
         self._places: dict[tuple[int, int], tuple[str, int]] = {}  # by broker and listener; kept for another start
         self._sockets: list[tuple[int, int, socket.socket]] = []  # with the broker and the listener
         self._accepting: dict[socket.socket, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed: set[int] = set()
         """The brokers, counted from 0, that do not listen."""
         self._stop = asyncio.Event()
@@ -137,6 +138,7 @@ class Server:
         With ``keep_listening`` the listening sockets stay open, and who connects waits for the server that will ``take_over``.
         """
         try:
+            await self.brokers_closed()
             await self._end_accepting(self._accepting)
         finally:
             if not keep_listening:
@@ -215,6 +217,21 @@ class Server:
         for connection in tuple(self._connections.open.values()):
             if connection.broker == number:
                 connection.abort()
+
+    def close_broker_soon(self, number: int) -> None:
+        """``close_broker``, behind what has been said and is not written yet. ``brokers_closed`` waits for that."""
+        closing = asyncio.get_running_loop().create_task(self.close_broker(number))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    @property
+    def is_closing_broker(self) -> bool:
+        """Is a broker to be closed soon?"""
+        return bool(self._closing)
+
+    async def brokers_closed(self) -> None:
+        """Wait until the brokers are closed that are to be closed soon."""
+        await asyncio.gather(*self._closing)
 
     async def open_broker(self, number: int) -> None:
         """Listen for that broker again, where it did. Raises OSError if the port is taken."""

@@ -161,6 +161,7 @@ class Engine:
         core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
         self._fault_layer = self.faults.add_layer(assembly)
+        self._fault_layer.broker_stopped = self._broker_stopped
         self._fault_layer.execute_effects = lambda effects: self._execute(effects, after=self._fault_layer)
         watch = ClusterWatch(core) if detailed_trace else None
         self._tracing = assembly.add(
@@ -250,6 +251,8 @@ class Engine:
         """Do something to a broker, such as ``ClusterController.kill``. Its ports and connections are closed if it does not
         run then, and open if it does. Raises ValueError, and OSError if its port is taken: then it is as it was."""
         self.require_own_loop()
+        if self.is_up:
+            await self.server.brokers_closed()
         number = self.core.broker.cluster.ids.index(broker_id)
         is_stopped = self.core.controller.state_of(broker_id) is BrokerState.STOPPED
         if is_stopped and act is ClusterController.start and self.is_up:
@@ -398,7 +401,7 @@ class Engine:
         self.require_own_loop()
         quiet = 0
         while quiet < 2:
-            busy = self._delivery_is_due or self._fires_at_once()
+            busy = self._delivery_is_due or (self.is_up and self.server.is_closing_broker) or self._fires_at_once()
             await asyncio.sleep(0)
             quiet = 0 if busy or self._delivery_is_due else quiet + 1
 
@@ -483,6 +486,11 @@ class Engine:
     def _connected(self, connection: ServerConnection, is_open: bool) -> None:
         told = self._tracing.connection_opened if is_open else self._tracing.connection_closed
         told(connection.number, connection.client_host, self.clock())
+
+    def _broker_stopped(self, number: int) -> None:
+        """A rule has ended a broker: its connections are closed behind what follows from the request."""
+        self.loop.call_soon(self.transport.close_connections, number)
+        self.server.close_broker_soon(number)
 
     def _active(self) -> None:
         self.waiting.check_conditions()

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, named
 from groupcoord.core.effects import Call, RawReply, Reply
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse, FetchResponse
-from groupcoord.testing.faults.matching import RuleProblems, is_number, suggestion
+from groupcoord.testing.faults.matching import ProblemCollector, is_number, suggestion
 
 TOPIC_METADATA_APIS = (ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 """The APIs whose answers describe the partitions of topics."""
@@ -105,7 +106,7 @@ class FaultActionType(NamedTuple):
     """``text`` is for the documentation, ``event_text`` for FaultInjected.
 
     ``on_answer``: the request is handled, and the action is on its answer. ``needs_answer``: a request without an answer does
-    not match.
+    not match. ``on_broker``: it is done to a broker, the one that is asked or another one, at one of the MOMENTS.
     """
 
     name: str
@@ -114,6 +115,16 @@ class FaultActionType(NamedTuple):
     event_text: str
     on_answer: bool = False
     needs_answer: bool = False
+    on_broker: bool = False
+
+
+ASKED, HANDLED, ANSWERED = "asked", "handled", "answered"
+MOMENTS: Mapping[str, str] = {
+    ASKED: "is asked, and before that is handled {0}",
+    HANDLED: "is handled, and before it is answered {0}",
+    ANSWERED: "is answered, and then {0}",
+}
+"""When an action is done to a broker, as FaultInjected says it."""
 
 
 def error_code(value: Any) -> ErrorCode:
@@ -145,6 +156,20 @@ def _read_broker(value: Any) -> int:
     return int(value)
 
 
+def _read_moment(value: Any) -> str:
+    if value not in MOMENTS:
+        raise ValueError(f"{value!r} is no moment; there is {', '.join(MOMENTS)}")
+    return str(value)
+
+
+def _read_peer(value: Any) -> int | str:
+    if value in (CLIENTS, CONTROLLER):
+        return str(value)
+    if is_number(value) and value >= 0:
+        return int(value)
+    raise ValueError(f"{value!r} is neither the id of a broker nor {CLIENTS} or {CONTROLLER}")
+
+
 def _read_damage(value: Any) -> Damage:
     try:
         return Damage(value)
@@ -161,6 +186,7 @@ def _read_function(value: Any) -> Any:
 _CODE = ActionArgument("code", error_code, _write_code, "the name of an error, or a number that Kafka does not use")
 _MS = ActionArgument("ms", _read_ms, int, "milliseconds on the broker's clock")
 _BROKER = ActionArgument("broker_id", _read_broker, int, "the id of a broker")
+_PEER = ActionArgument("peer", _read_peer, lambda peer: peer, "the id of a broker, `clients` or `controller`")
 _HOW = ActionArgument(
     "how", _read_damage, str, "`flip`, `crc`, `length`, `truncated`, `garbage`, `correlation` or `cut`"
 )
@@ -170,6 +196,10 @@ _EDIT = ActionArgument("fn", _read_function, None, "a function of the request an
 
 def _on_answer(name: str, argument: ActionArgument | None, text: str, event_text: str) -> FaultActionType:
     return FaultActionType(name, argument, text, event_text, on_answer=True, needs_answer=True)
+
+
+def _on_broker(name: str, argument: ActionArgument | None, text: str, event_text: str) -> FaultActionType:
+    return FaultActionType(name, argument, text, event_text, on_broker=True)
 
 
 ACTION_TYPES: Mapping[str, FaultActionType] = {
@@ -242,33 +272,53 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
             "handle the request, and damage the bytes of its answer",
             "is answered with damaged bytes ({0})",
         ),
+        _on_broker("kill_broker", None, "end a broker without a word, as SIGKILL does", "{broker} is killed"),
+        _on_broker("stop_broker", None, "shut a broker down in order, as SIGTERM does", "{broker} is stopped"),
+        _on_broker("pause_broker", None, "let a broker say nothing until it is resumed", "{broker} is paused"),
+        _on_broker("cut_off_broker", _PEER, "cut a broker off from a peer", "{broker} is cut off from {0}"),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FaultAction:
-    """An action type with its argument. Raises RuleProblems for an invalid argument."""
+    """An action type with its argument. Raises RuleProblems for an invalid argument.
+
+    If it is done to a broker, ``broker_id`` is that one's (None: the one that is asked), and ``moment`` says when.
+    """
 
     name: str
     argument: Any = None
+    broker_id: int | None = None
+    moment: str = ASKED
 
     def __post_init__(self) -> None:
-        argument = self.type.argument
-        if argument is None:
-            return
-        try:
-            value = argument.read(self.argument)
-        except ValueError as problem:
-            raise RuleProblems.one(argument.name, str(problem)) from problem
-        object.__setattr__(self, "argument", value)
+        problems = ProblemCollector()
+        if (argument := self.type.argument) is not None:
+            object.__setattr__(self, "argument", problems.read(argument.name, lambda: argument.read(self.argument)))
+        if self.broker_id is not None:
+            problems.read("broker_id", lambda: _read_broker(self.broker_id))
+        problems.read("moment", lambda: _read_moment(self.moment))
+        problems.raise_if_any()
 
     def __repr__(self) -> str:
-        if self.type.argument is None:
-            return f".{self.name}()"
-        value = self.argument
-        text = getattr(value, "__qualname__", repr(value)) if callable(value) else repr(self.plain_argument)
-        return f".{self.name}({text})"
+        given = []
+        if self.type.argument is not None:
+            value = self.argument
+            given.append(getattr(value, "__qualname__", repr(value)) if callable(value) else repr(self.plain_argument))
+        given += [f"{name}={value!r}" for name, value in self.broker_options.items()]
+        return f".{self.name}({', '.join(given)})"
+
+    @property
+    def broker_options(self) -> dict[str, Any]:
+        """What is said besides the argument of an action that is done to a broker."""
+        options: dict[str, Any] = {} if self.broker_id is None else {"broker_id": self.broker_id}
+        return options if self.moment == ASKED else {**options, "moment": self.moment}
+
+    @property
+    def on_answer(self) -> bool:
+        """Is the request handled, and the action on its answer?"""
+        return self.type.on_answer or self.moment != ASKED
 
     @property
     def type(self) -> FaultActionType:
@@ -286,7 +336,12 @@ class FaultAction:
     @property
     def event_text(self) -> str:
         """What it does to a request, for FaultInjected."""
-        return self.type.event_text.format(getattr(self.argument, "name", self.argument))
+        broker = "its broker" if self.broker_id is None else f"broker {self.broker_id}"
+        argument = (
+            named(self.argument) if self.type.argument is _PEER else getattr(self.argument, "name", self.argument)
+        )
+        text = self.type.event_text.format(argument, broker=broker)
+        return MOMENTS[self.moment].format(text) if self.type.on_broker else text
 
 
 # Error answers.

@@ -18,10 +18,11 @@ from groupcoord.testing.faults.matching import (
     MatchConditions,
     RequestContext,
     RequestMatcher,
+    RuleProblems,
     TopicResolver,
     find_api,
 )
-from groupcoord.testing.faults.rule import Rule, RuleBuilder
+from groupcoord.testing.faults.rule import Rule, RuleBuilder, broker_problems
 from groupcoord.testing.faults.rule_file import NamedRule
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
 from groupcoord.testing.forgotten_awaits import noted
@@ -241,7 +242,9 @@ class FaultRules:
     def add_layer(self, assembly: Assembly) -> FaultLayer:
         """Add these faults to ``assembly`` as a layer."""
         topics = TopicResolver.of(assembly.core)
-        return assembly.add(lambda inner: self.layer(inner, topics=topics))
+        layer = assembly.add(lambda inner: self.layer(inner, topics=topics))
+        layer.core, self.book.brokers = assembly.core, assembly.brokers.ids
+        return layer
 
     def layer(
         self, inner: ServedCluster, *, broker: int | None = None, topics: TopicResolver = NO_TOPICS_KNOWN
@@ -257,7 +260,10 @@ class FaultRules:
         return self.add_as(HoldRule if rule.holds else AsyncRule, rule, name)
 
     def add_as(self, of_class: type[R], rule: Rule, name: str | None = None) -> R:
-        """Add ``rule``, as an object ``of_class``, as ``add`` does."""
+        """Add ``rule``, as an object ``of_class``, as ``add`` does. Raises RuleProblems if it is about brokers that there are
+        not."""
+        if problems := tuple(broker_problems(rule, self.book.brokers)):
+            raise RuleProblems(problems)
         active = of_class(rule, name or self.book.next_name(), self)
         self.run(lambda: self.book.append(active))
         return active

@@ -3,17 +3,19 @@
 Pure, like the cluster that it is around: no sockets, no clock.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.controller import BrokerState, ClusterController
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction, Event, TimerFired
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.faults.actions import damage_reply, error_reply, hide_topic, shrink_isr
+from groupcoord.testing.faults.actions import ANSWERED, damage_reply, error_reply, hide_topic, shrink_isr
 from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, TopicResolver
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
 
@@ -81,6 +83,11 @@ class FaultLayer(Layer):
         self.book = book
         self.broker = broker
         self.execute_effects: Callable[[list[Effect]], None] | None = None
+        self.core: ClusterCore | None = None
+        """Whose brokers rules can do something to."""
+        self.broker_stopped: Callable[[int], None] = lambda _number: None
+        """Told which broker, counted from 0, a rule has ended: its ports and connections are to be closed soon, behind what is
+        to be said yet."""
         self._topics = topics
         self._timers = Timers()
         self._awaited: dict[tuple[int, int, int], _AwaitedAnswer] = {}
@@ -97,10 +104,13 @@ class FaultLayer(Layer):
         if rule is None:
             return self._pass_on(call, request, now_ms)
         action = rule.rule.action
-        if action.type.on_answer:
+        if action.on_answer:
             self._awaited[_key(call)] = _AwaitedAnswer(context, rule)
             return self._pass_on(call, request, now_ms)
         ctx = HandlerContext(now_ms, call)
+        if action.type.on_broker:
+            self._change_broker(ctx, rule, context)
+            return ctx.effects + self._pass_on(call, request, now_ms)
         self._record_use(ctx, rule, context)
         self._act(action.name, ctx, rule, context, None)
         return ctx.effects
@@ -195,6 +205,38 @@ class FaultLayer(Layer):
                 if not context.expects_answer:
                     ctx.no_reply(call)  # the client does not wait, so its connection must not either
 
+    def _change_broker(self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext) -> bool:
+        """Do to a broker what the rule says. Was that possible?"""
+        core, action = self.core, rule.rule.action
+        if core is None:
+            raise AssertionError("a rule about brokers is added where they are known")
+        broker_id = context.broker if action.broker_id is None else action.broker_id
+        act = BROKER_CHANGES[action.name]
+        try:
+            effects = core.change_broker(
+                f"{rule.name}: {action.name}, broker {broker_id}",
+                lambda controller, turn: act(controller, turn, broker_id, action.argument),
+                ctx.now_ms,
+            )
+        except ValueError as problem:
+            rule.unmatch(context, str(problem))
+            return False
+        self._record_use(ctx, rule, context)
+        ctx.effects += self.outgoing(effects, ctx.now_ms)
+        if core.controller.state_of(broker_id) is BrokerState.STOPPED:
+            self.broker_stopped(core.broker.cluster.ids.index(broker_id))
+        return True
+
+    def _answered_and_changed(
+        self, ctx: HandlerContext, awaited: _AwaitedAnswer, effect: Reply | NoReply
+    ) -> list[Effect]:
+        """Do to a broker what the rule says before or after the answer, which is not said by one that is gone."""
+        context, rule = awaited
+        if not self._change_broker(ctx, rule, context) or rule.rule.action.moment == ANSWERED:
+            return [effect, *ctx.effects]
+        assert self.core is not None
+        return ctx.effects + self.core.controller.withhold([effect])
+
     def _release(self, rule: ActiveRule, context: RequestContext, answer: Reply | None, now_ms: int) -> None:
         if self.execute_effects is None:
             raise RuntimeError("the FaultLayer that holds it has no execute_effects: set it to that of the server")
@@ -224,11 +266,13 @@ class FaultLayer(Layer):
     ) -> list[Effect]:
         """Let the rule act on the answer that it has waited for."""
         context, rule = awaited
+        action = rule.rule.action
+        ctx = HandlerContext(now_ms, context.call)
+        if action.type.on_broker and not isinstance(effect, CloseConnection) and not rule.is_removed:
+            return self._answered_and_changed(ctx, awaited, effect)
         if not isinstance(effect, Reply) or rule.is_removed:
             rule.cancel(context)
             return [effect]
-        ctx = HandlerContext(now_ms, context.call)
-        action = rule.rule.action
         if action.name == "corrupt":
             damaged = damage_reply(action.argument, context.call, effect)
             if damaged is None:
@@ -249,6 +293,16 @@ class FaultLayer(Layer):
         else:
             self._act(action.name.removesuffix("_answer"), ctx, rule, context, effect)
         return ctx.effects
+
+
+BrokerChange = Callable[[ClusterController, HandlerContext, int, Any], None]
+BROKER_CHANGES: Mapping[str, BrokerChange] = {
+    "kill_broker": lambda controller, ctx, broker_id, _: controller.kill(ctx, broker_id),
+    "stop_broker": lambda controller, ctx, broker_id, _: controller.stop(ctx, broker_id),
+    "pause_broker": lambda controller, ctx, broker_id, _: controller.pause(ctx, broker_id),
+    "cut_off_broker": lambda controller, ctx, broker_id, peer: controller.cut_off(ctx, broker_id, peer),
+}
+"""What is done to a broker, by the name of the action."""
 
 
 def _key(call: Call) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """A rule as a value: which requests, what happens to them, how often; and ``when(…)``, which makes one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, Unpack
 
@@ -9,6 +9,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import (
     ACTION_TYPES,
+    ASKED,
     TOPIC_METADATA_APIS,
     AnswerFunction,
     Damage,
@@ -21,6 +22,7 @@ from groupcoord.testing.faults.matching import (
     MatchConditions,
     ProblemCollector,
     RequestMatcher,
+    RuleProblem,
     RuleProblems,
     is_number,
     suggestion,
@@ -30,6 +32,8 @@ R = TypeVar("R")
 H = TypeVar("H")
 
 ALWAYS: Literal["always"] = "always"
+BROKER_OPTIONS = ("broker_id", "moment")
+"""What an action that is done to a broker may say as data, besides its argument."""
 MATCH_FIELDS = ("group", "member", "topic", "transactional_id", "client_id", "version", "nth", "broker")
 """The conditions of a rule as data, besides ``when``."""
 
@@ -101,6 +105,7 @@ class Rule:
         data["do"] = action.name
         if action.type.argument is not None:
             data[action.type.argument.name] = action.plain_argument
+        data |= action.broker_options
         if self.count is not None:
             data["times"] = self.count
         if self.is_optional:
@@ -112,7 +117,8 @@ class Rule:
         """The inverse of ``to_dict``. Raises RuleProblems with all fields that are wrong, and what would be right."""
         problems = ProblemCollector()
         action_type = ACTION_TYPES.get(str(data.get("do")))
-        argument = () if action_type is None or action_type.argument is None else (action_type.argument.name,)
+        argument = [] if action_type is None or action_type.argument is None else [action_type.argument.name]
+        argument += BROKER_OPTIONS if action_type is not None and action_type.on_broker else ()
         known = ("when", *MATCH_FIELDS, "do", *argument, "times", "optional")
         for name in data:
             if name not in known:
@@ -146,13 +152,28 @@ def _action(data: Mapping[str, Any]) -> FaultAction:
     argument = ACTION_TYPES[name].argument
     if argument is not None and argument.name not in data:
         raise RuleProblems.one(argument.name, f"{name} needs it: {argument.text}")
-    return FaultAction(name, None if argument is None else data[argument.name])
+    options = {option: data[option] for option in BROKER_OPTIONS if ACTION_TYPES[name].on_broker and option in data}
+    return FaultAction(name, None if argument is None else data[argument.name], **options)
+
+
+def broker_problems(rule: Rule, brokers: Sequence[int]) -> Iterator[RuleProblem]:
+    """What is wrong with a rule whose action is done to one of ``brokers``, which are there."""
+    action = rule.action
+    if not action.type.on_broker:
+        return
+    if len(brokers) < 2:
+        yield RuleProblem("do", f"{action.name} is for a cluster of several brokers, which this is not")
+        return
+    for field, broker_id in (("broker_id", action.broker_id), ("peer", action.argument)):
+        if isinstance(broker_id, int) and broker_id not in brokers:
+            yield RuleProblem(field, f"there is no broker {broker_id}: the ids are {', '.join(map(str, brokers))}")
 
 
 def _unknown_field(name: str, known: tuple[str, ...], action_name: Any) -> str:
     if name == "where":
         return "it takes a function, so it is for programs"
-    if any(each.argument is not None and each.argument.name == name for each in ACTION_TYPES.values()):
+    arguments = {each.argument.name for each in ACTION_TYPES.values() if each.argument is not None}
+    if name in arguments.union(BROKER_OPTIONS):
         return f"it does not go with do: {action_name}"
     return f"there is no such field{suggestion(name, known)}"
 
@@ -234,6 +255,26 @@ class RuleBuilder(ABC, Generic[R, H]):
     def corrupt(self, how: Damage | str = Damage.FLIP) -> R:
         """Handle the request, and damage the bytes of its answer: see Damage."""
         return self._build(FaultAction("corrupt", how))
+
+    def kill_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
+        """End a broker without a word: the one that is asked, or ``broker_id``.
+
+        ``moment`` is ``asked``, before the request is handled; ``handled``, before it is answered; or ``answered``. What a
+        broker that is gone would have said is not said.
+        """
+        return self._build(FaultAction("kill_broker", None, broker_id, moment))
+
+    def stop_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
+        """Shut a broker down in order; see ``kill_broker``."""
+        return self._build(FaultAction("stop_broker", None, broker_id, moment))
+
+    def pause_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
+        """Let a broker say nothing until it is resumed, and then all that it was asked; see ``kill_broker``."""
+        return self._build(FaultAction("pause_broker", None, broker_id, moment))
+
+    def cut_off_broker(self, peer: int | str, broker_id: int | None = None, *, moment: str = ASKED) -> R:
+        """Cut a broker off from another one (its id), ``"clients"`` or the ``"controller"``; see ``kill_broker``."""
+        return self._build(FaultAction("cut_off_broker", peer, broker_id, moment))
 
 
 class When(RuleBuilder[Rule, Rule]):

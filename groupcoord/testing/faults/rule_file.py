@@ -3,12 +3,12 @@
 Needs PyYAML (``groupcoord[testing]``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupcoord.testing.faults.matching import RuleProblems
-from groupcoord.testing.faults.rule import Rule
+from groupcoord.testing.faults.rule import Rule, broker_problems
 
 if TYPE_CHECKING:
     import yaml
@@ -25,14 +25,17 @@ class RuleFileError(ValueError):
     """An invalid file of rules. The text has a line for each problem, with its place."""
 
 
-def load_rules(path: Path | str) -> list[NamedRule]:
-    """The rules in the file at ``path``. Raises RuleFileError with all its problems, OSError if it cannot be read."""
+def load_rules(path: Path | str, brokers: Sequence[int] | None = None) -> list[NamedRule]:
+    """The rules in the file at ``path``, for a cluster of ``brokers``, which are ids; None: of any.
+
+    Raises RuleFileError with all its problems, OSError if it cannot be read.
+    """
     path = Path(path)
-    return parse_rules(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    return parse_rules(path.read_text(encoding="utf-8", errors="replace"), str(path), brokers)
 
 
-def parse_rules(text: str, name: str) -> list[NamedRule]:
-    """The rules in the YAML ``text`` of the file ``name``. Raises RuleFileError."""
+def parse_rules(text: str, name: str, brokers: Sequence[int] | None = None) -> list[NamedRule]:
+    """The rules in the YAML ``text`` of the file ``name``; see ``load_rules``. Raises RuleFileError."""
     try:
         import yaml  # noqa: PLC0415 - an extra that need not be installed
     except ImportError:
@@ -50,6 +53,7 @@ def parse_rules(text: str, name: str) -> list[NamedRule]:
             of_rule = [*_repeated_keys(node)]
             try:
                 rule = _rule(loader.construct_object(node, deep=True))
+                of_rule += map(str, () if brokers is None else broker_problems(rule, brokers))
                 rules.append(NamedRule(f"{Path(name).name} rule {number}", rule))
             except RuleProblems as found:
                 of_rule += map(str, found.problems)

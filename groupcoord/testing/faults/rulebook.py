@@ -1,7 +1,7 @@
 """The rules of one test or server: which rule acts on a request, and what became of each rule."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -144,7 +144,7 @@ class ActiveRule:
     def record_match(self, context: RequestContext) -> None:
         """Count a request that the rule matched."""
         self.matches += 1
-        if self.rule.action.type.on_answer and not self.uses:
+        if self.rule.action.on_answer and not self.uses:
             self._awaited[id(context)] = str(context)
 
     def record_use(self, context: RequestContext) -> None:
@@ -225,6 +225,8 @@ class Rulebook:
         """Each ``when(…)`` that no action followed."""
         self.failures: list[tuple[ActiveRule, Exception]] = []
         """Exceptions of functions of rules."""
+        self.brokers: Sequence[int] = ()
+        """The ids of the brokers to which something can be done."""
         self._all: list[ActiveRule] = []
 
     def __repr__(self) -> str:

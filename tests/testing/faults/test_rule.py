@@ -5,7 +5,7 @@ import pytest
 
 from groupcoord.testing.faults import FaultAction, RequestMatcher, Rule, RuleProblems, when
 from groupcoord.testing.faults.actions import ACTION_TYPES
-from groupcoord.testing.faults.rule import ALWAYS, RuleBuilder, When
+from groupcoord.testing.faults.rule import ALWAYS, BROKER_OPTIONS, RuleBuilder, When
 from tests.testing.faults.support import Fetch, Heartbeat, JoinGroup, Metadata
 
 RULES = [
@@ -99,7 +99,7 @@ def test_rules_that_cannot_be_meant() -> None:
 
 DATA_VERBS = (
     "refuse, refuse_answer, delay, delay_answer, drop, drop_answer, disconnect, disconnect_answer, "
-    "hold, hold_answer, hide_topic, shrink_isr, corrupt"
+    "hold, hold_answer, hide_topic, shrink_isr, corrupt, kill_broker, stop_broker, pause_broker, cut_off_broker"
 )
 FIELDS = "broker, client_id, do, group, member, nth, optional, times, topic, transactional_id, version, when"
 
@@ -128,6 +128,22 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
             {"when": "Metadata", "do": "shrink_isr", "broker_id": -1},
             ["broker_id: -1 is not the id of a broker, a number from 0 on"],
         ),
+        (
+            {"when": "any", "do": "kill_broker", "broker_id": "2", "moment": "later"},
+            [
+                "broker_id: '2' is not the id of a broker, a number from 0 on",
+                "moment: 'later' is no moment; there is asked, handled, answered",
+            ],
+        ),
+        (
+            {"when": "any", "do": "cut_off_broker", "peer": "moon"},
+            ["peer: 'moon' is neither the id of a broker nor clients or controller"],
+        ),
+        (
+            {"when": "any", "do": "cut_off_broker"},
+            ["peer: cut_off_broker needs it: the id of a broker, `clients` or `controller`"],
+        ),
+        ({"when": "any", "do": "drop", "moment": "asked"}, ["moment: it does not go with do: drop"]),
         ({"when": "any", "do": "delay", "ms": 5, "code": "NOT_COORDINATOR"}, ["code: it does not go with do: delay"]),
         ({"when": "any", "do": "drop", "where": "x"}, ["where: it takes a function, so it is for programs"]),
         ({"when": "any", "do": "drop", "gruop": "x"}, ["gruop: there is no such field; do you mean group?"]),
@@ -150,7 +166,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
         assert list(map(str, found.value.problems)) == problems
 
 
-ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max, "broker_id": 2}
+ARGUMENTS = {"code": "NOT_COORDINATOR", "ms": 5, "how": "cut", "fn": max, "broker_id": 2, "peer": "clients"}
 
 
 def test_every_verb_of_the_table_is_a_method() -> None:
@@ -161,7 +177,22 @@ def test_every_verb_of_the_table_is_a_method() -> None:
         rule = getattr(when(Metadata, topic="orders"), name)(*given)
         assert rule == Rule(RequestMatcher(api=Metadata, topic="orders"), FaultAction(name, *given))
         parameters = list(inspect.signature(getattr(When, name)).parameters)[1:]
-        assert parameters == ([] if argument is None else [argument.name])
+        options = list(BROKER_OPTIONS) if ACTION_TYPES[name].on_broker else []
+        assert parameters == ([] if argument is None else [argument.name]) + options
+
+
+def test_what_is_done_to_a_broker_is_written_with_its_options() -> None:
+    rule = when("Produce").cut_off_broker(1, 2, moment="handled")
+    assert repr(rule) == "when(Produce).cut_off_broker(1, broker_id=2, moment='handled')"
+    assert rule.to_dict() == {
+        "when": "Produce",
+        "do": "cut_off_broker",
+        "peer": 1,
+        "broker_id": 2,
+        "moment": "handled",
+    }
+    assert Rule.from_dict(rule.to_dict()) == rule
+    assert when("Produce").kill_broker().to_dict() == {"when": "Produce", "do": "kill_broker"}
 
 
 def test_every_method_is_a_verb_of_the_table() -> None:
