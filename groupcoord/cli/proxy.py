@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             return complain("proxy", str(problem), 1)
     try:
         if arguments.faults is not None:
-            rules = load_rules(arguments.faults)
+            rules = load_rules(arguments.faults, ())
     except RuleFileError as problem:
         return complain("proxy", str(problem), 2)
     except OSError as problem:

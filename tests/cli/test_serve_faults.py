@@ -44,6 +44,34 @@ def test_mistakes_in_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert "faults.yaml: rule 1 (line 1): do: there is no verb 'drup'; do you mean drop?" in said
 
 
+def test_a_rule_about_brokers_that_there_are_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("- {when: Produce, do: kill_broker}\n")
+    for command in (["serve"], ["proxy", "--to", "127.0.0.1:9092"]):
+        assert main([*command, "--faults", str(path)]) == 2
+        said = capsys.readouterr().err
+        assert "rule 1 (line 1): do: kill_broker is for a cluster of several brokers, which this is not" in said
+
+
+@pytest.mark.slow
+def test_a_rule_ends_a_broker_behind_its_answer(tmp_path: Path) -> None:
+    path = tmp_path / "faults.yaml"
+    path.write_text("- {when: Heartbeat, do: kill_broker, moment: answered}\n")
+    with process("--faults", str(path), "--brokers", "3") as server:
+        with socket.create_connection(address(server.stdout), PATIENCE_SECONDS) as connection:
+            stream = connection.makefile("rwb")
+            stream.write(frame(HEARTBEAT, heartbeat()))
+            stream.flush()
+            answer = stream.read(int.from_bytes(stream.read(4)))
+            assert stream.read() == b""
+            stream.close()
+        assert parse_response(HEARTBEAT, HEARTBEAT.max_version, answer)[1].error_code
+        server.send_signal(signal.SIGTERM)
+        _, log = server.communicate(timeout=PATIENCE_SECONDS)
+    assert "fault by faults.yaml rule 1: Heartbeat of m is answered, and then its broker is killed" in log
+    assert "broker 1 is stopped" in log
+
+
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     code, said = refused(capsys, "--faults", "/nowhere/faults.yaml")
     assert code == 1

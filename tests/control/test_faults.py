@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.messages import MetadataRequest
 from groupcoord.testing import Cluster
 from groupcoord.testing.manual_classic_member import ManualMember
-from tests.control.support import Control
+from tests.control.support import Control, controlled
 
 pytestmark = pytest.mark.asyncio
 
@@ -17,6 +18,19 @@ async def joined(kafka: Cluster) -> ManualMember:
     await member.join()
     await member.sync()
     return member
+
+
+async def test_a_rule_ends_a_broker() -> None:
+    async with controlled(brokers=3, topics={"orders": 1}) as control:
+        rule = {"when": "Metadata", "do": "kill_broker", "broker_id": 3, "moment": "handled"}
+        assert (await control.post("/faults", rule, 201))["rule"] == rule
+        await control.kafka.ask_broker(1, MetadataRequest())
+        assert (await control.get("/faults/1"))["uses"] == 1
+        assert (await control.get("/nodes/3"))["condition"] == "stopped"
+        problem = await control.post("/faults", {**rule, "broker_id": 9}, 422)
+        assert problem["detail"] == "broker_id: there is no broker 9: the ids are 1, 2, 3"
+        cut = {"when": "any", "do": "cut_off_broker", "peer": "clients", "broker_id": 2, "optional": True}
+        assert (await control.post("/faults", cut, 201))["rule"] == cut
 
 
 async def test_a_rule_acts_and_is_shown_with_its_uses(control: Control) -> None:

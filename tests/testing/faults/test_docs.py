@@ -30,8 +30,9 @@ def blocks(language: str) -> list[str]:
         (1, "used: [0, 2]\n"),
         (2, "held: app-2\n"),
         (3, "espresso [2, 2, 3, 1]\n"),
+        (4, "told nothing\n2 espressos\n"),
     ],
-    ids=["first-example", "used", "hold", "races"],
+    ids=["first-example", "used", "hold", "races", "brokers"],
 )
 def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(blocks("python")[number], "docs/faults.md", "exec"), {})
@@ -39,7 +40,7 @@ def test_its_programs_run(number: int, printed: str, capsys: pytest.CaptureFixtu
 
 
 def test_there_are_no_other_programs() -> None:
-    assert len(blocks("python")) == 4
+    assert len(blocks("python")) == 5
 
 
 def test_its_first_file_is_a_rule() -> None:
@@ -81,6 +82,12 @@ def test_every_rule_of_its_file_does_what_is_said_there() -> None:
     broken, whole = (bytes(answer.responses[0].partitions[0].records) for answer in fetched)
     assert broken != whole
     world.faults.check()
+
+
+def test_its_file_about_brokers_is_read() -> None:
+    dies, cut = (str(rule) for _, rule in parse_rules(blocks("yaml")[2], "faults.yaml", range(1, 4)))
+    assert dies == "when(Produce, topic='orders', nth=3).kill_broker(moment='answered')"
+    assert cut == "when(OffsetCommit, group='app').cut_off_broker('controller', broker_id=2)"
 
 
 def test_its_complaint_about_an_unused_rule_is_what_is_said() -> None:
