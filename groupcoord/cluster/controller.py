@@ -78,7 +78,8 @@ class ClusterController:
         """What brokers were asked, and would have said, that are paused or cut off from their clients."""
         broker.topics.changes.initial_state = self._initial_state
         broker.topics.changes.on_logs_added = self._logs_added
-        self._fetcher = ReplicaFetcher(broker, self._can_copy, self._catch_up_with)
+        self._fetcher = ReplicaFetcher(broker, self._can_copy)
+        self._fetcher.on_copied = self._catch_up_with
         self._lag = ReplicaLag(broker, self.timers, self._fetcher, self._drop_from_isr)
         if len(broker.cluster) > 1:
             broker.replicate = self._fetcher.replicate

@@ -46,19 +46,13 @@ class _SlowCopy(NamedTuple):
 
 
 class ReplicaFetcher:
-    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader.
+    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader."""
 
-    ``on_copied`` is told when a follower has written to a disk that is slow, and is to let it copy on.
-    """
-
-    def __init__(
-        self,
-        broker: Broker,
-        can_copy: Callable[[int, int], bool],
-        on_copied: Callable[[HandlerContext, Topic, int], None],
-    ) -> None:
-        self._broker, self._can_copy, self._on_copied = broker, can_copy, on_copied
+    def __init__(self, broker: Broker, can_copy: Callable[[int, int], bool]) -> None:
+        self._broker, self._can_copy = broker, can_copy
         self._fetches = 0
+        self.on_copied = self.replicate
+        """Told when a follower has written to a disk that is slow: lets the followers of that partition copy on."""
         self._under_way: dict[PartitionLog, _SlowCopy] = {}
         """What followers write to disks that are slow, by their copies."""
         self._just_written: dict[PartitionLog, _SlowCopy] = {}
@@ -151,7 +145,7 @@ class ReplicaFetcher:
             if is_there and follower not in self._broker.cluster.not_running:
                 if (copy.leader_epoch, copy.log_end_offset) == (epoch, offset):
                     self._append(later, topic, partition, follower, leader, data)
-                self._on_copied(later, topic, partition)
+                self.on_copied(later, topic, partition)
             self._just_written.pop(copy, None)
 
         def lost(_: HandlerContext) -> None:

@@ -4,7 +4,7 @@ import random
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
@@ -57,7 +57,7 @@ class BrokerHandle:
     address: str
     """``host:port``."""
     rack: str | None = None
-    condition: str = ""
+    condition: str = field(default="", compare=False)
     """What it does, and all that was done to it, in words; empty where that is not known, as of a remote cluster."""
 
 
