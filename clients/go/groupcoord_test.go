@@ -131,6 +131,13 @@ func TestABrokerThatIsKilledIsFencedAndComesBack(t *testing.T) {
 	if seen := kafka.Node(2).WaitRunning(); seen.State != "running" || seen.Fenced {
 		t.Error(seen)
 	}
+	if seen := kafka.Node(2).SlowDisk(500 * time.Millisecond); seen.SlowDiskMs != 500 {
+		t.Error(seen)
+	}
+	kafka.Node(2).SlowDisk(0)
+	if seen := kafka.Node(2).CutOff("3"); seen.Condition != "running, cut off from broker 3" || seen.CutOffFrom[0] != "3" {
+		t.Error(seen)
+	}
 }
 
 func TestAResetIsACleanBroker(t *testing.T) {

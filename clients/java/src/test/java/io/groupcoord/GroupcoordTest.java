@@ -121,5 +121,9 @@ class GroupcoordTest {
         kafka.node(2).start();
         assertEquals("running", kafka.node(2).waitRunning().state());
         assertThrows(GroupcoordException.class, () -> kafka.node(2).resume());
+        assertEquals(500, kafka.node(2).slowDisk(Duration.ofMillis(500)).slowDiskMs());
+        kafka.node(2).slowDisk(Duration.ZERO);
+        assertEquals(List.of("3"), kafka.node(2).cutOff("3").cutOffFrom());
+        assertEquals("running, cut off from broker 3", kafka.node(2).describe().condition());
     }
 }
