@@ -7,6 +7,7 @@ leader's part, which the leader says by an epoch and where that ends, it truncat
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
@@ -143,9 +144,10 @@ class ReplicaFetcher:
             self._just_written[copy] = self._under_way.pop(copy)
             is_there = self._broker.topics.get(topic.name) is topic and topic.copies[partition].get(follower) is copy
             if is_there and follower not in self._broker.cluster.not_running:
-                if (copy.leader_epoch, copy.log_end_offset) == (epoch, offset):
-                    self._append(later, topic, partition, follower, leader, data)
-                self.on_copied(later, topic, partition)
+                with suppress(BatchError):  # the storage cannot keep it, and has said so itself
+                    if (copy.leader_epoch, copy.log_end_offset) == (epoch, offset):
+                        self._append(later, topic, partition, follower, leader, data)
+                    self.on_copied(later, topic, partition)
             self._just_written.pop(copy, None)
 
         def lost(_: HandlerContext) -> None:

@@ -8,6 +8,7 @@ import pytest
 import groupcoord as gc
 from groupcoord.broker.events import BrokerStateChanged, IsrChanged, LogTruncated
 from groupcoord.broker.leader_election import PartitionState
+from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import MetadataRequest
 from groupcoord.testing.wait_reasons import wait_reasons
@@ -319,6 +320,26 @@ async def test_a_topic_that_is_deleted_while_a_follower_writes() -> None:
         await kafka.delete_topic("orders")
         await kafka.clock.advance(1)
         assert kafka.server_errors == []
+
+
+async def test_a_follower_that_cannot_keep_what_it_wrote_slowly_copies_with_the_next_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with trio() as kafka:
+        leader, slow, _ = state(kafka).replicas
+        await kafka.broker(slow).slow_disk(1)
+
+        def fails(*_: Any) -> None:
+            raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(kafka.core.broker.topics["orders"].copies[0][slow], "append_copied", fails)
+            await produce(kafka, leader, acks=1)
+            await kafka.clock.advance(1)
+        assert copies(kafka)[slow] == 0
+        await produce(kafka, leader, acks=1)
+        await kafka.clock.advance(1)
+        assert copies(kafka)[slow] == 2
 
 
 async def test_what_needs_no_disk_is_answered_at_once() -> None:
