@@ -2,6 +2,7 @@
 
 from groupcoord.broker.events import (
     BrokerStateChanged,
+    ControllerStateChanged,
     IsrChanged,
     LeaderChanged,
     LogCleaned,
@@ -75,6 +76,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionOpened",
     "ConsumerMemberJoined",
+    "ControllerStateChanged",
     "Departure",
     "Event",
     "FaultEnded",

@@ -45,6 +45,11 @@ def test_acks_all_waits_for_a_follower_with_a_slow_disk() -> None:
     assert run(PROGRAMS[5]) == [(condition,), ("before:", False), ("after:", True)]
 
 
+def test_nobody_leads_what_a_broker_led_that_dies_without_a_controller() -> None:
+    printed = "\n".join(" ".join(map(str, words)) for words in run(PROGRAMS[6]))
+    assert f"{PROGRAMS[6]}```\n\n```text\n{printed}\n```" in TEXT
+
+
 def test_the_programs_run() -> None:
     told: list[str] = []
     start, move, *_ = PROGRAMS

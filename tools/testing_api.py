@@ -11,6 +11,7 @@ from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.groups import GroupDescription, MemberDescription
@@ -29,6 +30,7 @@ _CLASSES: dict[str, tuple[type, type | None]] = {
     "A group: `kafka.group(name)`": (ClusterGroup, RemoteGroup),
     "A transactional id: `kafka.transaction(name)`": (ClusterTransaction, RemoteTransaction),
     "A broker of several: `kafka.broker(id)`": (ClusterBroker, None),
+    "Their controller: `kafka.controller`": (ControllerHandle, None),
     "The time: `kafka.clock`": (ClusterClock, None),
     "Faults: `kafka.faults`": (Faults, None),
     "A rule: `kafka.faults.when(…)` with what it does": (AsyncRule, None),

@@ -118,6 +118,21 @@ func TestACoordinatorMoves(t *testing.T) {
 	}
 }
 
+func TestAControllerThatIsKilledIsElectedAnew(t *testing.T) {
+	kafka := groupcoord.Start(t, groupcoord.Brokers(3), groupcoord.ManualClock())
+	if state := kafka.Controller().Kill().State; state != "stopped" {
+		t.Error(state)
+	}
+	kafka.Controller().Start()
+	if seen := kafka.Controller().Describe(); seen.State != "running" || seen.Epoch != 2 {
+		t.Error(seen)
+	}
+	if state := kafka.Controller().Pause().State; state != "paused" {
+		t.Error(state)
+	}
+	kafka.Controller().Resume()
+}
+
 func TestABrokerThatIsKilledIsFencedAndComesBack(t *testing.T) {
 	kafka := groupcoord.Start(t, groupcoord.Brokers(3), groupcoord.ManualClock())
 	if kafka.Node(2).Kill().Fenced {

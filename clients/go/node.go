@@ -25,6 +25,44 @@ type NodeState struct {
 	Condition string `json:"condition"`
 }
 
+// ControllerState is what the controller of a cluster does: State is "running", "paused" or "stopped".
+type ControllerState struct {
+	ID    int    `json:"id"`
+	State string `json:"state"`
+	Epoch int    `json:"epoch"`
+}
+
+// Controller is the controller of a cluster: while it is away what needs it waits, and the rest goes on.
+type Controller struct {
+	broker *Broker
+}
+
+// Controller is the controller of this cluster of several brokers: to kill, pause and start it.
+func (b *Broker) Controller() *Controller { return &Controller{b} }
+
+// Describe is what it does now, and in which epoch it was elected.
+func (c *Controller) Describe() (seen ControllerState) {
+	c.broker.ask("GET", "/controller", nil, &seen, 0)
+	return seen
+}
+
+// Kill ends it without a word.
+func (c *Controller) Kill() ControllerState { return c.act("kill") }
+
+// Start starts it again after Kill, in the next epoch.
+func (c *Controller) Start() ControllerState { return c.act("start") }
+
+// Pause lets it decide nothing until Resume.
+func (c *Controller) Pause() ControllerState { return c.act("pause") }
+
+// Resume lets it go on after Pause.
+func (c *Controller) Resume() ControllerState { return c.act("resume") }
+
+func (c *Controller) act(verb string) (seen ControllerState) {
+	c.broker.ask("POST", "/controller/"+verb, nil, &seen, 0)
+	return seen
+}
+
 // Node is one broker of a cluster; others lead what it led when it is fenced.
 type Node struct {
 	broker *Broker

@@ -36,6 +36,8 @@ from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
+_PREFETCHED_AT = 100
+"""With so many ids left a broker of several asks for more (``RPCProducerIdManager``, PREFETCH_THRESHOLD)."""
 
 Then = Callable[[HandlerContext], None]
 GoOn = Callable[[HandlerContext, Call, Any, Then], None]
@@ -98,6 +100,7 @@ class Broker:
         """The fetch sessions of each broker."""
         self._producer_ids_end = storage.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
+        self._next_producer_ids = [range(0)] * len(self.cluster)
         self.verify_transaction: VerifyTransaction = _verify_nowhere
         """Asks the coordinator of a transaction: the node sets it, as it has one."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
@@ -105,6 +108,8 @@ class Broker:
         """Told that configurations may have changed: the controller sets it."""
         self.is_cut_off: Callable[[int], bool] = lambda _broker: False
         """Does a broker hear nothing of what the controller decides? The node sets it, where there are several brokers."""
+        self.uncreated: dict[str, int] = {}
+        """Topics that the controller is to create because clients asked about them, and when (ms), while it is away."""
         self.on_append: Callable[[PartitionLog], object] = lambda _log: None
         """Told which log has grown, in the same turn: a detailed trace sets it."""
         self._log_manager = LogManager(
@@ -126,18 +131,29 @@ class Broker:
         return self.fetch_sessions_of[0]
 
     def new_producer_id(self, broker: int = 0) -> int:
-        """The next id for a producer at ``broker``. Raises BatchError if nothing can be kept.
+        """The next id for a producer at ``broker``. Raises BatchError if nothing can be kept, or no controller has more.
 
         Each broker takes a thousand at a time (``ProducerIdsBlock``). The storage is told, so that after a restart none comes
         twice.
         """
         left = self._producer_ids[broker]
+        hears = self.cluster.has_controller and not self.is_cut_off(self.cluster.ids[broker])
         if not left:
-            end = self._producer_ids_end + _PRODUCER_ID_BLOCK
-            self.storage.producer_ids_reserved(end)
-            left, self._producer_ids_end = range(self._producer_ids_end, end), end
+            left, self._next_producer_ids[broker] = self._next_producer_ids[broker], range(0)
+        if not left and not hears:
+            raise BatchError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "only the controller has more producer ids")
+        if not left:
+            left = self._new_producer_id_block()
+        elif len(left) == _PREFETCHED_AT and hears and len(self.cluster) > 1:
+            self._next_producer_ids[broker] = self._new_producer_id_block()
         self._producer_ids[broker] = left[1:]
         return left[0]
+
+    def _new_producer_id_block(self) -> range:
+        first, end = self._producer_ids_end, self._producer_ids_end + _PRODUCER_ID_BLOCK
+        self.storage.producer_ids_reserved(end)
+        self._producer_ids_end = end
+        return range(first, end)
 
     def _restore(self, now_ms: int) -> None:
         """Add the topics that the storage has kept. Raises Refused if it cannot keep what is added to them."""

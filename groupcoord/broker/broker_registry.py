@@ -60,6 +60,8 @@ class BrokerRegistry:
         """The brokers that were stopped, killed or paused; the controller fences those that go without a word only later."""
         self.unreachable: set[int] = set()
         """The brokers that run, and are cut off from their clients."""
+        self.has_controller = True
+        """Is the controller there, to decide who leads and what topics there are?"""
         self._racks = tuple(racks)
         self._random = random
         # Where brokers behind the first one listen, by broker and listener.

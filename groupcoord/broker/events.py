@@ -46,6 +46,17 @@ class BrokerStateChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerStateChanged(Event):
+    """The controller runs, or does not: ``state`` is one of ControllerState, ``epoch`` the one in which it was elected last."""
+
+    state: str
+    epoch: int
+
+    def text(self) -> str:
+        return f"the controller is {self.state} (epoch {self.epoch})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrationRefused(Event):
     """A broker wants to register with an id whose broker has a session that has not ended: ``error`` is what it is told."""
 

@@ -119,7 +119,13 @@ def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
 
 
 def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> None:
-    """Create the topics ``names`` that a client asked about; one that cannot be created is skipped without an error."""
+    """Create the topics ``names`` that a client asked about; one that cannot be created is skipped without an error.
+
+    While the controller is away they are noted.
+    """
+    if not broker.cluster.has_controller:
+        broker.uncreated.update(dict.fromkeys(names, now_ms))
+        return
     for name in names:
         try:
             if name != topic_names.CLUSTER_METADATA:

@@ -1,4 +1,5 @@
-"""``groupcoord cluster brokers``, and ``stop``, ``kill``, ``pause``, ``resume``, ``start`` …: brokers that fail, by hand.
+"""``groupcoord cluster brokers``, and ``stop``, ``kill``, ``pause``, ``resume``, ``start`` …: brokers and a controller that
+fail, by hand.
 
 They need ``groupcoord serve --brokers 3 --control PORT``; docs/brokers.md says what each does.
 """
@@ -29,6 +30,9 @@ _ARGUMENTS = {
     "slow-disk": ("seconds", "how long each append takes: 0.5, say"),
 }
 """What some actions need besides the broker."""
+_CONTROLLER = "controller"
+_OF_CONTROLLER = frozenset({"kill", "pause", "resume", "start"})
+"""What can be done to the controller, too."""
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -40,7 +44,11 @@ def configure(commands: "argparse._SubParsersAction[Any]") -> None:
         command = commands.add_parser(action, help=summary)
         command.description = f"{summary[0].upper()}{summary[1:]}."
         command.set_defaults(run_command=_run, action=action)
-        command.add_argument("broker", metavar="BROKER", type=_broker_id, help="the id of the broker")
+        if action in _OF_CONTROLLER:
+            text = "the id of the broker, or controller"
+            command.add_argument("broker", metavar="BROKER", type=_broker_or_controller, help=text)
+        else:
+            command.add_argument("broker", metavar="BROKER", type=_broker_id, help="the id of the broker")
         if action in _ARGUMENTS:
             name, meaning = _ARGUMENTS[action]
             command.add_argument(name, metavar=name.upper(), help=meaning)
@@ -63,12 +71,18 @@ def _broker_id(text: str) -> int:
     return int(text)
 
 
+def _broker_or_controller(text: str) -> int | str:
+    return text if text == _CONTROLLER else _broker_id(text)
+
+
 def _run(arguments: argparse.Namespace) -> int:
-    """Act on the broker, if there is an action, and print what brokers there are, or what it is then; returns the exit code."""
+    """Act on the broker or the controller, if there is an action, and print what brokers there are, or what it is then; returns
+    the exit code."""
     try:
         import httpx  # noqa: PLC0415 - an extra that need not be installed
 
         from groupcoord.control.client import ControlClient, ControlError  # noqa: PLC0415
+        from groupcoord.control.models import Controller  # noqa: PLC0415
         from groupcoord.control.node_models import Node  # noqa: PLC0415
     except ImportError as problem:
         return complain("cluster", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
@@ -80,6 +94,10 @@ def _run(arguments: argparse.Namespace) -> int:
         with ControlClient(url, token) as control:
             if arguments.action is None:
                 brokers = control.read(list[Node], "GET", "/nodes")
+            elif arguments.broker == _CONTROLLER:
+                seen = control.read(Controller, "POST", f"/controller/{arguments.action}")
+                print(f"controller {seen.id}: {seen.state}, epoch {seen.epoch}")
+                return 0
             else:
                 name, _ = _ARGUMENTS.get(arguments.action, ("", ""))
                 asked = {name: getattr(arguments, name)} if name else {}

@@ -70,8 +70,10 @@ def registry_tree(
     metadata: MetadataResponse,
     quorum: DescribeQuorumResponse | None = None,
     reassignments: ListPartitionReassignmentsResponse | None = None,
+    *,
+    has_controller: bool = True,
 ) -> RegistryTree:
-    """The tree of a cluster whose broker answered so, asked for all topics.
+    """The tree of a cluster whose broker answered so, asked for all topics, and that has a controller, or none now.
 
     Without ``quorum``, as an old cluster cannot tell it, the controller is the broker that metadata names, in an unknown epoch.
     """
@@ -89,7 +91,7 @@ def registry_tree(
         found |= _topic(topic, epoch, ongoing)
     found["/cluster"] = None
     found["/cluster/id"] = {"version": "1", "id": metadata.cluster_id}
-    if controller >= 0:
+    if controller >= 0 and has_controller:
         found["/controller"] = {"version": 1, "brokerid": controller, "timestamp": str(_UNKNOWN)}
     found["/controller_epoch"] = epoch
     return RegistryTree(found)

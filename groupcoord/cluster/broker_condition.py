@@ -1,8 +1,20 @@
 """What a broker does, and all that was done to it: nothing of that is hidden where brokers are listed."""
 
+import enum
 from dataclasses import dataclass
 
 from groupcoord.cluster.network_cuts import Peer, named
+
+
+class BrokerState(enum.Enum):
+    """What a broker does."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """It keeps its connections and says nothing, as after SIGSTOP."""
+    STOPPED = "stopped"
+    STARTING = "starting"
+    """It was killed and started again, and the controller lets it in when its session from before ends, or is back itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

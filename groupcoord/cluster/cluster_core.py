@@ -23,8 +23,9 @@ from groupcoord.cluster.api_versions import Features, api_versions
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.broker_admin import BROKER_ADMIN
 from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.controller_node import ControllerNode
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
-from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA
+from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED
 from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
@@ -116,6 +117,8 @@ class ClusterCore:
         )
         """What becomes of brokers that stop, die, pause and come back."""
         self.broker.go_on = self._go_on
+        self.controller_node = ControllerNode(self.broker, self.controller, self._handle_now)
+        """What becomes of the controller."""
         self.transactions = TransactionCoordinator(
             config,
             new_producer_id=self._new_producer_id,
@@ -205,12 +208,15 @@ class ClusterCore:
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
         """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
-        if self._absent or self._unreachable or self._stale:
+        if self._absent or self._unreachable or self._stale or self.controller_node.is_away:
             broker_id = self.broker.cluster.id_of(call)
             if broker_id in self._absent or broker_id in self._unreachable:
                 ctx = HandlerContext(now_ms, call)
                 self.controller.ask_absent(ctx, call, request)
                 return ctx.effects
+            if call.api.key in FORWARDED and self.controller_node.cannot_hear(broker_id):
+                self.controller_node.forward(call, request, now_ms)
+                return []
             if broker_id in self._stale and call.api.key in ANSWERED_FROM_STALE_METADATA:
                 with self._stale[broker_id].in_force():
                     return self.controller.withhold(self._handle(call, request, now_ms))
@@ -301,6 +307,7 @@ class ClusterCore:
         if partitions > most:
             raise ValueError(f"Kafka creates no topic of {partitions} partitions at once, but {most} at most")
         try:
+            self.controller.require_controller(f"nobody creates {name}")
             create_topic(self.broker, now_ms, name, partitions, configs)
         except ApiError as refusal:
             raise ValueError(refusal.message or refusal.code.text) from refusal
@@ -333,7 +340,14 @@ class ClusterCore:
             )
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(self.controller, ctx)
+        self.controller_node.take_forwarded(ctx)
         return self.controller.withhold(self._execute_now(ctx.effects, now_ms))
+
+    def change_controller(
+        self, action: str, act: Callable[[ControllerNode, HandlerContext], None], now_ms: int
+    ) -> list[Effect]:
+        """The effects of ``act``, something that is done to the controller, such as ``ControllerNode.kill``; as above."""
+        return self.change_broker(action, lambda _, ctx: act(self.controller_node, ctx), now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
         """Let another broker lead a partition, in the next leader epoch.
@@ -353,6 +367,7 @@ class ClusterCore:
         state = found.metadata.partitions[partition]
         if state.leader == broker_id:
             return []
+        self.controller.require_controller(f"nobody decides that broker {broker_id} leads {topic}-{partition}")
         if broker_id in self._absent:
             raise ValueError(f"broker {broker_id} does not run: it cannot lead {topic}-{partition}")
         if not self.controller.is_registered(broker_id):

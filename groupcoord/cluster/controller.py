@@ -1,12 +1,11 @@
 """Brokers that stop, die, pause and come back, and what the controller makes of that: fencing, elections, replicas in sync.
 
-The controllers are nodes of their own, as with ``process.roles=controller``, and never fail. A broker that goes without a word
-is fenced when its session ends, exactly ``broker.session.timeout.ms`` later; in Kafka the session begins with its last
-heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources: ``ReplicationControlManager``,
-``ClusterControlManager``, ``BrokerHeartbeatManager``, ``ReplicaManager.maybeShrinkIsr``.
+The controller is a node of its own, as with ``process.roles=controller``; controller_node.py says what becomes of that. A
+broker that goes without a word is fenced when its session ends, exactly ``broker.session.timeout.ms`` later; in Kafka the
+session begins with its last heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources:
+``ReplicationControlManager``, ``ClusterControlManager``, ``BrokerHeartbeatManager``.
 """
 
-import enum
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -14,29 +13,20 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.broker_condition import BrokerCondition
+from groupcoord.cluster.broker_condition import BrokerCondition, BrokerState
+from groupcoord.cluster.leader_rebalance import LeaderRebalance
 from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata, named
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.cluster.replica_lag import ReplicaLag
-from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.cluster.silent_brokers import SilentBrokers
+from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 
 CoordinatorMoves = Callable[[HandlerContext, str, int], None]
 """Called for a partition of a topic whose leader runs no longer, or leads no longer; or that has a leader which runs."""
-
-
-class BrokerState(enum.Enum):
-    """What a broker does."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    """It keeps its connections and says nothing, as after SIGSTOP."""
-    STOPPED = "stopped"
-    STARTING = "starting"
-    """It was killed and started again, and the controller lets it in when its session from before ends."""
 
 
 class ClusterController:
@@ -57,9 +47,8 @@ class ClusterController:
     ) -> None:
         self.timers = Timers()
         self.quorum = MetadataQuorum(broker, now_ms)
-        self._started_ms = now_ms
         self._broker, self._cluster = broker, broker.cluster
-        self._resign, self._load, self._handle = resign, load, handle
+        self._resign, self._load = resign, load
         self.disks = broker.disks
         """Where disks are slow."""
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
@@ -67,17 +56,17 @@ class ClusterController:
         self.cuts = NetworkCuts()
         """Where the network is cut."""
         self._reassigning: dict[tuple[Topic, int], None] = {}
-        self._imbalanced: dict[tuple[Topic, int], None] = {}
-        """The partitions that a change of brokers or replicas left without their preferred leader."""
         self._without_disk: set[int] = set()
         """The brokers that have lost their disks since they were stopped."""
+        self._silent_since: dict[int, int] = {}
+        """The brokers of which the controller had heard nothing when it went away itself, and since when (ms)."""
         self._killed: set[int] = set()
         """The brokers whose next start follows an unclean shutdown."""
-        self._asked: dict[int, list[tuple[Call, Any]]] = {}
-        self._unsaid: dict[int, list[Effect]] = {}
-        """What brokers were asked, and would have said, that are paused or cut off from their clients."""
+        self._silent = SilentBrokers(broker.cluster, handle)
+        self.ask_absent, self.withhold = self._silent.ask, self._silent.withhold
         broker.topics.changes.initial_state = self._initial_state
         broker.topics.changes.on_logs_added = self._logs_added
+        self._rebalance = LeaderRebalance(broker, self.timers, self._elect_preferred, now_ms)
         self._fetcher = ReplicaFetcher(broker, self._can_copy)
         self._fetcher.on_copied = self._catch_up_with
         self._lag = ReplicaLag(broker, self.timers, self._fetcher, self._drop_from_isr)
@@ -86,7 +75,7 @@ class ClusterController:
             broker.is_cut_off = self.cuts.stale.__contains__
         broker.on_configured = self._configured
         self.is_eventful = False
-        """Was any broker ever anything but running?"""
+        """Was any broker, or the controller, ever anything but running?"""
 
     def start_all(self, ctx: HandlerContext, unclean: Collection[int]) -> None:
         """All brokers start again together, with what was kept of them; those ``unclean`` ended without notice.
@@ -106,9 +95,10 @@ class ClusterController:
             self._broker.replication.lead(topic.partitions[partition])
             if after.is_reassigning:
                 self._reassigning[topic, partition] = None
-            self._note_balance(topic, partition)
+            self._rebalance.note(topic, partition)
+        self.is_eventful = True
         self._catch_up(ctx)
-        self._schedule_rebalance(ctx.now_ms)
+        self._rebalance.schedule(ctx.now_ms)
 
     # --- what brokers do
 
@@ -134,7 +124,8 @@ class ClusterController:
     def stop(self, ctx: HandlerContext, broker_id: int) -> None:
         """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
         self._require(broker_id, "stopped", BrokerState.RUNNING)
-        self._forget_asked(broker_id)
+        self.require_controller(f"broker {broker_id} would wait for it, and serve on: kill it")
+        self._silent.forget(broker_id)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
         if self.has_session(broker_id):
             self._fence(ctx, broker_id)
@@ -142,7 +133,8 @@ class ClusterController:
     def kill(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker is gone without a word: the others hear of it when its session ends."""
         self._require(broker_id, "killed", BrokerState.RUNNING, BrokerState.PAUSED, BrokerState.STARTING)
-        self._forget_asked(broker_id)
+        self._silent.forget(broker_id)
+        self.timers.cancel(self._registration_key(broker_id))
         self._ends(broker_id, in_order=False)
         self._leave(ctx, broker_id, BrokerState.STOPPED)
 
@@ -151,7 +143,7 @@ class ClusterController:
         self._require(broker_id, "paused", BrokerState.RUNNING)
         if broker_id in self._cluster.unreachable:
             raise ValueError(f"broker {broker_id} is cut off from its clients: reconnect them before it is paused")
-        self._asked[broker_id], self._unsaid[broker_id] = [], []
+        self._silent.begin(broker_id)
         self._leave(ctx, broker_id, BrokerState.PAUSED)
 
     def resume(self, ctx: HandlerContext, broker_id: int) -> None:
@@ -163,9 +155,7 @@ class ClusterController:
             self._set_state(ctx, broker_id, BrokerState.RUNNING)
             self._cluster.not_running.discard(broker_id)
             self._catch_up(ctx)
-        ctx.effects += self._unsaid.pop(broker_id)
-        for call, request in self._asked.pop(broker_id):
-            self._handle(ctx, call, request)
+        self._silent.end(ctx, broker_id)
 
     def start(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was stopped or killed starts again, with all that it had, and registers with the controller.
@@ -174,14 +164,33 @@ class ClusterController:
         session ends. If the broker of that id is there, whoever starts is another one, and nothing comes of it. Source:
         ``ClusterControlManager.registerBroker``.
         """
-        if self.has_session(broker_id):
-            error = ErrorCode.DUPLICATE_BROKER_REGISTRATION.name
-            ctx.emit(RegistrationRefused, broker=broker_id, error=error)
+        if not self._cluster.has_controller:
+            self._require(broker_id, "started", BrokerState.STOPPED)
+            self._set_state(ctx, broker_id, BrokerState.STARTING)
+            timeout_ms = int(str(self._broker.config["initial.broker.registration.timeout.ms"]))
+            key = self._registration_key(broker_id)
+            self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._gives_up(due, broker_id))
+        elif self.has_session(broker_id):
+            self._refuse(ctx, broker_id)
             if self._states[broker_id] is BrokerState.STOPPED:
                 self._set_state(ctx, broker_id, BrokerState.STARTING)
         else:
             self._require(broker_id, "started", BrokerState.STOPPED)
             self._register(ctx, broker_id)
+
+    @staticmethod
+    def _refuse(ctx: HandlerContext, broker_id: int) -> None:
+        error = ErrorCode.DUPLICATE_BROKER_REGISTRATION.name
+        ctx.emit(RegistrationRefused, broker=broker_id, error=error)
+
+    def _gives_up(self, ctx: HandlerContext, broker_id: int) -> None:
+        """A broker that could not register ends. Source: ``BrokerLifecycleManager.RegistrationTimeoutEvent``."""
+        self._set_state(ctx, broker_id, BrokerState.STOPPED)
+
+    def require_controller(self, otherwise: str) -> None:
+        """Raises ValueError, which says what comes of it ``otherwise``, while the controller is away."""
+        if not self._cluster.has_controller:
+            raise ValueError(f"the controller does not run: {otherwise}")
 
     def is_registered(self, broker_id: int) -> bool:
         """Does the controller know a broker of that id?"""
@@ -197,6 +206,7 @@ class ClusterController:
         One that runs goes on as one that the others do not know, until it is started again; what it was last is not taken for
         a clean shutdown then. Source: ``QuorumController.unregisterBroker``, ``ClusterControlManager.registerBroker``.
         """
+        self.require_controller(f"nobody unregisters broker {broker_id}")
         del self._cluster.epochs[broker_id]
         self._ends(broker_id, in_order=False)
         self._fence(ctx, broker_id, "unregistered")
@@ -209,7 +219,7 @@ class ClusterController:
         self.is_eventful = True
         self._not_copying.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="copying nothing")
-        self._lag.cannot_copy(ctx, broker_id)
+        self._lag.cannot_copy(broker_id, ctx.now_ms)
 
     def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker copies from leaders again, and has all that they have."""
@@ -228,7 +238,7 @@ class ClusterController:
         self.disks.set_delay(broker_id, delay_ms)
         if delay_ms and len(self._cluster) > 1:
             self.is_eventful = True
-            self._lag.watch(ctx, broker_id)
+            self._lag.watch(broker_id, ctx.now_ms)
         disk = f"on a slow disk: {delay_ms} ms for each append" if delay_ms else "on a quick disk again"
         ctx.emit(BrokerStateChanged, broker=broker_id, state=disk)
 
@@ -252,16 +262,17 @@ class ClusterController:
         self._require(broker_id, f"cut off from {peer}", BrokerState.RUNNING)
         self.is_eventful = True
         if peer == CLIENTS:
-            self._asked[broker_id], self._unsaid[broker_id] = [], []
+            self._silent.begin(broker_id)
             self._cluster.unreachable.add(broker_id)
         elif peer == CONTROLLER:
+            self.require_controller(f"broker {broker_id} does not reach it anyway")
             self.cuts.stale[broker_id] = StaleMetadata(self._broker)
-            self._begin_session_end(ctx, broker_id)
+            self._begin_session_end(broker_id, ctx.now_ms)
         else:
             other = self._other(broker_id, peer)
             self.cuts.cut(broker_id, other)
-            self._lag.cannot_copy(ctx, broker_id)
-            self._lag.cannot_copy(ctx, other)
+            self._lag.cannot_copy(broker_id, ctx.now_ms)
+            self._lag.cannot_copy(other, ctx.now_ms)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {named(peer)}")
 
     def reconnect(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
@@ -270,16 +281,16 @@ class ClusterController:
         if peer == CLIENTS:
             self._require_cut(broker_id in self._cluster.unreachable, broker_id, peer)
             self._cluster.unreachable.discard(broker_id)
-            ctx.effects += self._unsaid.pop(broker_id)
-            for call, request in self._asked.pop(broker_id):
-                self._handle(ctx, call, request)
+            self._silent.end(ctx, broker_id)
         elif peer == CONTROLLER:
             self._require_cut(broker_id in self.cuts.stale, broker_id, peer)
+            self.require_controller(f"start it before broker {broker_id} is connected to it again")
             del self.cuts.stale[broker_id]
             if broker_id in self._cluster.fenced:
                 self._enter(ctx, broker_id)
             else:
                 self.timers.cancel(self._session_key(broker_id))
+                self._copies_again(broker_id)
                 self._catch_up(ctx)
         else:
             other = self._other(broker_id, peer)
@@ -301,35 +312,6 @@ class ClusterController:
     def _require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
         if not is_cut:
             raise ValueError(f"broker {broker_id} is not cut off from {named(peer)}")
-
-    def ask_absent(self, ctx: HandlerContext, call: Call, request: Any) -> None:
-        """A broker that does not run was asked: a paused one answers when it goes on, any other is not there."""
-        asked = self._asked.get(self._cluster.id_of(call))
-        if asked is None:
-            ctx.close_connection(call, f"broker {self._cluster.id_of(call)} does not run")
-        else:
-            asked.append((call, request))
-
-    def withhold(self, effects: list[Effect]) -> list[Effect]:
-        """``effects`` without what brokers would say that do not run; a paused one says it when it goes on."""
-        if not self._cluster.not_running and not self._cluster.unreachable:
-            return effects
-        said: list[Effect] = []
-        for effect in effects:
-            broker_id = (
-                self._cluster.id_of(effect.call) if isinstance(effect, Reply | NoReply | CloseConnection) else None
-            )
-            if broker_id not in self._cluster.not_running and broker_id not in self._cluster.unreachable:
-                said.append(effect)
-            elif broker_id in self._unsaid:
-                self._unsaid[broker_id].append(effect)
-        return said
-
-    def _forget_asked(self, broker_id: int) -> None:
-        """Its connections are closed: nobody waits for an answer any more."""
-        self._asked.pop(broker_id, None)
-        self._unsaid.pop(broker_id, None)
-        self._cluster.unreachable.discard(broker_id)
 
     def _require_known(self, broker_id: int) -> None:
         if broker_id not in self._states:
@@ -363,29 +345,34 @@ class ClusterController:
             if topic.metadata.leaders[partition] == broker_id:
                 self._resign(ctx, topic.name, partition)
         if self.has_session(broker_id):
-            self._begin_session_end(ctx, broker_id)
+            self._begin_session_end(broker_id, ctx.now_ms)
 
-    def _begin_session_end(self, ctx: HandlerContext, broker_id: int) -> None:
-        """The controller hears no more of a broker."""
-        timeout_ms = int(str(self._broker.config["broker.session.timeout.ms"]))
-        key = self._session_key(broker_id)
-        self.timers.schedule(key, ctx.now_ms + timeout_ms, lambda due: self._session_ends(due, broker_id))
+    def _begin_session_end(self, broker_id: int, now_ms: int) -> None:
+        """Nothing more is heard of a broker: by the controller, or, where that is away, by those that it follows."""
+        if self._cluster.has_controller:
+            key = self._session_key(broker_id)
+            self.timers.schedule(key, now_ms + self._session_ms, lambda due: self._session_ends(due, broker_id))
+        else:
+            self._lag.cannot_copy(broker_id, now_ms)
 
     def _register(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was started is let in."""
+        self.timers.cancel(self._registration_key(broker_id))
         self._cluster.epochs[broker_id] = self.quorum.log_end_offset(ctx.now_ms)
         self.quorum.broker_changed()
         self._enter(ctx, broker_id)
 
     def _enter(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker runs again."""
-        if broker_id in self._cluster.fenced:
-            self.quorum.broker_changed()
+        """A broker runs again; one that is fenced stays so without a controller."""
         self.timers.cancel(self._session_key(broker_id))
+        self._silent_since.pop(broker_id, None)
         self._set_state(ctx, broker_id, BrokerState.RUNNING)
         self._cluster.not_running.discard(broker_id)
-        self._cluster.fenced.discard(broker_id)
         self._without_disk.discard(broker_id)
+        self._copies_again(broker_id)
+        if self._cluster.has_controller and broker_id in self._cluster.fenced:
+            self.quorum.broker_changed()
+            self._cluster.fenced.discard(broker_id)
         if broker_id in self._killed:
             self._ends(broker_id, in_order=True)
             self._shut_down_uncleanly(ctx, broker_id)
@@ -415,6 +402,41 @@ class ClusterController:
 
     # --- what the controller does
 
+    def leaves(self, ctx: HandlerContext) -> None:
+        """The controller is away from now on: see ControllerNode."""
+        self.is_eventful = True
+        self.quorum.leader_leaves(ctx.now_ms)
+        self._rebalance.controller_leaves()
+        for broker_id in self._states:
+            key = self._session_key(broker_id)
+            if key in self.timers:
+                self._silent_since[broker_id] = self.timers.take(key).at_ms - self._session_ms
+                self._lag.cannot_copy(broker_id, self._silent_since[broker_id])
+
+    def returns(self, ctx: HandlerContext, *, elected: bool) -> None:
+        """The controller is there again. One that is ``elected`` anew knows nothing of sessions: all of them begin now."""
+        if elected:
+            self._silent_since.clear()
+            self._rebalance.controller_started(ctx.now_ms)
+        self._lag.drop_lagging(ctx)
+        for broker_id, state in self._states.items():
+            if state is BrokerState.STARTING and not self.has_session(broker_id):
+                self._register(ctx, broker_id)
+            elif state is BrokerState.RUNNING and broker_id not in self.cuts.stale:
+                if self.is_registered(broker_id) and broker_id in self._cluster.fenced:
+                    self._enter(ctx, broker_id)
+            elif self.has_session(broker_id):
+                if state is BrokerState.STARTING:
+                    self._refuse(ctx, broker_id)
+                since_ms = self._silent_since.get(broker_id, ctx.now_ms)
+                if since_ms + self._session_ms > ctx.now_ms:
+                    self._begin_session_end(broker_id, since_ms)
+                else:
+                    self._session_ends(ctx, broker_id)
+        self._silent_since.clear()
+        self._catch_up(ctx)
+        self._rebalance.schedule(ctx.now_ms)
+
     def _session_ends(self, ctx: HandlerContext, broker_id: int) -> None:
         self._fence(ctx, broker_id)
         if self._states[broker_id] is BrokerState.STARTING:
@@ -423,16 +445,18 @@ class ClusterController:
     def _fence(self, ctx: HandlerContext, broker_id: int, becomes: str = "fenced") -> None:
         self.quorum.broker_changed()
         self.timers.cancel(self._session_key(broker_id))
+        self._copies_again(broker_id)
         self._cluster.fenced.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=becomes)
         for topic, partition in self._partitions():
             state = topic.metadata.partitions[partition]
             if broker_id in state.isr:
                 self._change(ctx, topic, partition, tuple(one for one in state.isr if one != broker_id))
-        self._schedule_rebalance(ctx.now_ms)
+        self._rebalance.schedule(ctx.now_ms)
 
     def _change(self, ctx: HandlerContext, topic: Topic, partition: int, isr: Replicas) -> None:
-        self.apply(ctx, topic, partition, self.planned(topic, topic.metadata.partitions[partition], isr))
+        if self._cluster.has_controller:
+            self.apply(ctx, topic, partition, self.planned(topic, topic.metadata.partitions[partition], isr))
 
     def planned(
         self, topic: Topic, state: PartitionState, isr: Replicas, election: Election | None = None
@@ -452,6 +476,7 @@ class ClusterController:
         before = topic.metadata.partitions[partition]
         if after == before:
             return
+        self.is_eventful = True
         if before.leader not in (after.leader, NO_LEADER):
             self._resign(ctx, topic.name, partition)
         self._broker.set_partition_state(ctx, topic, partition, after)
@@ -461,8 +486,8 @@ class ClusterController:
             self._reassigning[topic, partition] = None
         else:
             self._reassigning.pop((topic, partition), None)
-        self._note_balance(topic, partition)
-        self._schedule_rebalance(ctx.now_ms)
+        self._rebalance.note(topic, partition)
+        self._rebalance.schedule(ctx.now_ms)
         self._catch_up_with(ctx, topic, partition)
 
     def check_replicas(self, broker_ids: Sequence[int]) -> None:
@@ -477,38 +502,9 @@ class ClusterController:
                 found.setdefault(topic, []).append(partition)
         return found
 
-    def _note_balance(self, topic: Topic, partition: int) -> None:
+    def _elect_preferred(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
         state = topic.metadata.partitions[partition]
-        if state.leader == state.replicas[0]:
-            self._imbalanced.pop((topic, partition), None)
-        else:
-            self._imbalanced[topic, partition] = None
-
-    def _schedule_rebalance(self, now_ms: int) -> None:
-        """Look next, at a multiple of the interval since the start, who could get its partitions back.
-
-        Source: ``QuorumController``, whose task ``electPreferred`` is periodic.
-        """
-        config = self._broker.config
-        if (
-            len(self._cluster) > 1
-            and config["auto.leader.rebalance.enable"]
-            and (self._imbalanced or self._cluster.fenced)
-        ):
-            interval_ms = int(str(config["leader.imbalance.check.interval.seconds"])) * 1000
-            due_ms = now_ms + interval_ms - (now_ms - self._started_ms) % interval_ms
-            self.is_eventful = True
-            self.timers.schedule(TimerKey("leader rebalance", "controller"), due_ms, self._rebalance)
-
-    def _rebalance(self, ctx: HandlerContext) -> None:
-        """Preferred leaders lead again. Source: ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
-        for topic, partition in list(self._imbalanced):
-            if self._broker.topics.get(topic.name) is topic:
-                state = topic.metadata.partitions[partition]
-                self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.PREFERRED))
-            else:
-                del self._imbalanced[topic, partition]
-        self._schedule_rebalance(ctx.now_ms)
+        self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.PREFERRED))
 
     def _configured(self, ctx: HandlerContext) -> None:
         """Fewer replicas in sync may be enough now, or it takes more of them.
@@ -551,7 +547,7 @@ class ClusterController:
             if state.isr == (state.leader,) and topic.min_isr(partition) == 1:
                 log.held_back_to = None
             if self._cluster.fenced:
-                self._note_balance(topic, partition)
+                self._rebalance.note(topic, partition)
 
     def _catch_up(self, ctx: HandlerContext) -> None:
         """Every broker that can copies all of what is led, and is in sync then."""
@@ -567,7 +563,7 @@ class ClusterController:
             one for one in state.replicas if one not in self._cluster.fenced and self._has_all(topic, partition, one)
         )
         in_sync = {*state.isr, *caught_up}
-        if in_sync == set(state.isr):
+        if in_sync == set(state.isr) or not self._cluster.has_controller:
             self._broker.replicated(ctx, topic, partition)
             self._fetcher.replicate(ctx, topic, partition)
         else:
@@ -581,14 +577,23 @@ class ClusterController:
         known = self._broker.replication.known_end(log, broker_id)
         return self._can_copy(broker_id, leader) and known == log.log_end_offset
 
+    @property
+    def _session_ms(self) -> int:
+        return int(str(self._broker.config["broker.session.timeout.ms"]))
+
+    @staticmethod
+    def _registration_key(broker_id: int) -> TimerKey:
+        return TimerKey("broker registration", f"broker {broker_id}")
+
     @staticmethod
     def _session_key(broker_id: int) -> TimerKey:
         return TimerKey("broker session", f"broker {broker_id}")
 
     def _copies_again(self, broker_id: int) -> None:
+        """A follower is not missed any more, if it can copy from all others."""
         if not self.cuts.touches(broker_id) and broker_id not in self._not_copying:
             self._lag.can_copy(broker_id)
 
-    def _drop_from_isr(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
+    def _drop_from_isr(self, ctx: HandlerContext, topic: Topic, partition: int, lagging: Collection[int]) -> None:
         isr = topic.metadata.partitions[partition].isr
-        self._change(ctx, topic, partition, tuple(sorted(one for one in isr if one != broker_id)))
+        self._change(ctx, topic, partition, tuple(sorted(set(isr) - set(lagging))))

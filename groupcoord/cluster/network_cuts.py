@@ -37,6 +37,25 @@ ANSWERED_FROM_STALE_METADATA = frozenset(
 # Deviation (cut-off-coordinators): groups and transactions of a broker that is cut off from the controller move as soon as it
 # is fenced, and it answers NOT_COORDINATOR. Kafka's goes on answering from memory whatever needs no record.
 
+FORWARDED = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+)
+"""What brokers hand on to the controller. Source: ``KafkaApis.forwardToController``."""
+FORWARDING_TIMEOUT_MS = 60_000
+"""How long a broker tries to hand it on. Source: ``BrokerServer``, retryTimeoutMs."""
+
 
 class StaleMetadata:
     """What a broker knew of the cluster of ``broker`` when it was cut off from the controller."""
@@ -53,14 +72,14 @@ class StaleMetadata:
         """While this lasts requests are handled by a broker that knows no more."""
         cluster = self._broker.cluster
         present = {topic: (topic.metadata, topic.partitions) for topic in self._topics}
-        fenced = cluster.fenced
-        cluster.fenced = self._fenced
+        fenced, has_controller = cluster.fenced, cluster.has_controller
+        cluster.fenced, cluster.has_controller = self._fenced, False
         for topic, (metadata, partitions) in self._topics.items():
             topic.metadata, topic.partitions = metadata, partitions
         try:
             yield
         finally:
-            cluster.fenced = fenced
+            cluster.fenced, cluster.has_controller = fenced, has_controller
             for topic, (metadata, partitions) in present.items():
                 topic.metadata, topic.partitions = metadata, partitions
 

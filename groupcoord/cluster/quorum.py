@@ -27,8 +27,8 @@ from groupcoord.protocol.errors import ErrorCode
 CLUSTER_METADATA = "__cluster_metadata"
 CONTROLLER_ID = 3000
 """The id of the controller of several brokers, unless ``controller.quorum.voters`` names others."""
-LEADER_EPOCH = 1
-"""The first leader is elected in this epoch, and stays."""
+FIRST_LEADER_EPOCH = 1
+"""The epoch in which the first leader is elected."""
 OBSERVER_SESSION_MS = 300_000
 """Who has fetched nothing for so long is not described any more (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
 
@@ -49,19 +49,36 @@ class MetadataQuorum:
 
     def __init__(self, broker: Broker, now_ms: int) -> None:
         self._broker = broker
+        self.leader_epoch = FIRST_LEADER_EPOCH
+        """The epoch in which the controller that decides was elected."""
         self._started_ms = now_ms
+        self._away_since_ms = -1
+        """When the controller went away, while it is away."""
         self._changes = 1 + len(broker.cluster)
         self._left: dict[int, _Copy] = {}
 
     def log_end_offset(self, now_ms: int) -> int:
         """Where the log of metadata ends."""
         idle_ms = int(str(self._broker.config["metadata.max.idle.interval.ms"]))
-        heartbeats = (now_ms - self._started_ms) // idle_ms if idle_ms else 0
+        there_until_ms = now_ms if self._away_since_ms < 0 else self._away_since_ms
+        heartbeats = (there_until_ms - self._started_ms) // idle_ms if idle_ms else 0
         return self._changes + self._broker.topics.changes.value + heartbeats
 
     def broker_changed(self) -> None:
         """A broker was registered, unregistered, fenced, or is not fenced any more."""
         self._changes += 1
+
+    def leader_leaves(self, now_ms: int) -> None:
+        """The controller is away: nothing is added to the log."""
+        self._away_since_ms = now_ms
+
+    def leader_returns(self, now_ms: int, *, elected: bool) -> None:
+        """The controller is there again; one that is ``elected`` anew is so in the next epoch, and a record says so."""
+        self._started_ms += now_ms - self._away_since_ms
+        self._away_since_ms = -1
+        if elected:
+            self.leader_epoch += 1
+            self._changes += 1
 
     def stops_fetching(self, broker_id: int, now_ms: int) -> None:
         """That broker copies nothing any more, until ``fetches_again``."""
@@ -121,7 +138,7 @@ def handle_describe_quorum(
     partition = DescribeQuorumResponsePartitionData(
         partition_index=0,
         leader_id=voters[0][0],
-        leader_epoch=LEADER_EPOCH,
+        leader_epoch=quorum.leader_epoch,
         high_watermark=end,
         current_voters=tuple(
             ReplicaState(

@@ -1,9 +1,10 @@
 """Followers that have had less than their leader for ``replica.lag.time.max.ms``: they are not in sync any more.
 
-Source: ``ReplicaManager.maybeShrinkIsr``, which looks twice in that time.
+Only the controller can change the ISR: while it is away leaders ask it again and again, and it does so when it is back.
+Source: ``ReplicaManager.maybeShrinkIsr``, which looks twice in that time, ``Partition``, ``DefaultAlterPartitionManager``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.topic_store import Topic
@@ -11,53 +12,58 @@ from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
+DropFromIsr = Callable[[HandlerContext, Topic, int, Collection[int]], None]
+"""Called with a partition and the followers that are to be no more in its ISR."""
+
 
 class ReplicaLag:
-    """Watches followers that cannot copy, or have slow disks; all others have everything at once.
+    """Watches followers that cannot copy, or have slow disks; all others have everything at once."""
 
-    ``drop`` is called with a partition and the follower that is to be no more in its ISR.
-    """
-
-    def __init__(
-        self,
-        broker: Broker,
-        timers: Timers,
-        fetcher: ReplicaFetcher,
-        drop: Callable[[HandlerContext, Topic, int, int], None],
-    ) -> None:
+    def __init__(self, broker: Broker, timers: Timers, fetcher: ReplicaFetcher, drop: DropFromIsr) -> None:
         self._broker, self._timers, self._fetcher, self._drop = broker, timers, fetcher, drop
         self._behind_since_ms: dict[int, int] = {}
         """Since when brokers cannot copy from all others."""
 
-    def cannot_copy(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker copies nothing from now on, or not from all others."""
-        self._behind_since_ms.setdefault(broker_id, ctx.now_ms)
-        self.watch(ctx, broker_id)
+    def cannot_copy(self, broker_id: int, since_ms: int) -> None:
+        """A broker copies nothing since then, or not from all others."""
+        self._behind_since_ms.setdefault(broker_id, since_ms)
+        self.watch(broker_id, since_ms)
 
     def can_copy(self, broker_id: int) -> None:
-        """A broker can copy from all others again."""
+        """A broker can copy from all others again, or is fenced."""
         self._behind_since_ms.pop(broker_id, None)
         if not self._broker.disks.takes_time(broker_id):
             self._timers.cancel(self._key(broker_id))
 
-    def watch(self, ctx: HandlerContext, broker_id: int) -> None:
-        """Look from now on whether a broker keeps up."""
+    def watch(self, broker_id: int, since_ms: int) -> None:
+        """Look from then on whether a broker keeps up."""
         key = self._key(broker_id)
         if key not in self._timers:
-            self._timers.schedule(key, ctx.now_ms + self._lag_ms, lambda due: self._look(due, broker_id))
+            self._timers.schedule(key, since_ms + self._lag_ms, lambda due: self._look(due, broker_id))
 
-    def _look(self, ctx: HandlerContext, broker_id: int) -> None:
-        if broker_id not in self._behind_since_ms and not self._broker.disks.takes_time(broker_id):
-            return
+    def drop_lagging(self, ctx: HandlerContext) -> None:
+        """Leaders drop all followers that have lagged for so long, at once."""
         for topic in self._broker.topics.all():
             for partition, state in enumerate(topic.metadata.partitions):
-                counts = broker_id in state.isr and self._broker.is_led(topic, partition)
-                if counts and self._has_lagged(topic, partition, broker_id, ctx.now_ms):
-                    self._drop(ctx, topic, partition, broker_id)
+                if self._broker.is_led(topic, partition):
+                    lagging = {one for one in state.isr if self._has_lagged(topic, partition, one, ctx.now_ms)}
+                    if lagging:
+                        self._drop(ctx, topic, partition, lagging)
+
+    def _look(self, ctx: HandlerContext, broker_id: int) -> None:
+        if not self._is_watched(broker_id):
+            return
+        if self._broker.cluster.has_controller:
+            self.drop_lagging(ctx)
         due_ms = ctx.now_ms + self._lag_ms // 2
         self._timers.schedule(self._key(broker_id), due_ms, lambda due: self._look(due, broker_id))
 
+    def _is_watched(self, broker_id: int) -> bool:
+        return broker_id in self._behind_since_ms or self._broker.disks.takes_time(broker_id)
+
     def _has_lagged(self, topic: Topic, partition: int, broker_id: int, now_ms: int) -> bool:
+        if not self._is_watched(broker_id):
+            return False
         copy = topic.copies[partition][broker_id]
         since_ms = self._fetcher.caught_up_ms(copy)
         if since_ms is None:

@@ -16,6 +16,7 @@ from groupcoord.control.problems import MEDIA_TYPE, TITLES
 from groupcoord.control.routes.appends import appends
 from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock
+from groupcoord.control.routes.controller import controller
 from groupcoord.control.routes.faults import faults
 from groupcoord.control.routes.groups import groups
 from groupcoord.control.routes.nodes import nodes
@@ -96,6 +97,6 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None, page: 
 def _mounted() -> Iterator[tuple[APIRouter, str]]:
     """The routers with their prefixes."""
     yield of_process, ""
-    for router in (of_broker, nodes, topics, groups, transactions, clock, faults, appends, trace):
+    for router in (of_broker, nodes, controller, topics, groups, transactions, clock, faults, appends, trace):
         yield router, ""
         yield router, "/brokers/{broker}"

@@ -19,7 +19,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.control.controlled_node import ControlledNode
+from groupcoord.control.controlled_node import ControlledController, ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
     Clock,
@@ -71,6 +71,7 @@ class ControlClient:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=self.base_url, headers=headers, timeout=GRACE_S)
         self.clock = ControlledClock(self)
+        self.controller = ControlledController(self)
         self.faults = ControlledFaults(self)
         self.appends = ControlledAppends(self)
         self.trace = ControlledTrace(self)

@@ -1,7 +1,8 @@
-"""One broker of a cluster, controlled over HTTP: a part of the client."""
+"""One broker of a cluster, and its controller, controlled over HTTP: parts of the client."""
 
 from typing import TYPE_CHECKING, Any
 
+from groupcoord.control.models import Controller
 from groupcoord.control.node_models import Node
 
 if TYPE_CHECKING:
@@ -80,3 +81,33 @@ class ControlledNode:
 
     def _wait(self, timeout: float | None, **condition: Any) -> Node:
         return self._client.read(Node, "GET", f"/nodes/{self.id}/wait", timeout=timeout, **condition)
+
+
+class ControlledController:
+    """``control.controller``: what ``groupcoord.Cluster.controller`` offers. Every action returns what it is then."""
+
+    def __init__(self, client: "ControlClient") -> None:
+        self._client = client
+
+    def describe(self) -> Controller:
+        """What it does, and in which epoch it was elected."""
+        return self._client.read(Controller, "GET", "/controller")
+
+    def kill(self) -> Controller:
+        """End it without a word: what needs it waits, for 60 s at most, and the rest goes on."""
+        return self._act("kill")
+
+    def start(self) -> Controller:
+        """Start it again after ``kill``, in the next epoch."""
+        return self._act("start")
+
+    def pause(self) -> Controller:
+        """Let it decide nothing until ``resume``."""
+        return self._act("pause")
+
+    def resume(self) -> Controller:
+        """Let it go on after ``pause``."""
+        return self._act("resume")
+
+    def _act(self, verb: str) -> Controller:
+        return self._client.read(Controller, "POST", f"/controller/{verb}")

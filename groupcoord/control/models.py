@@ -142,6 +142,14 @@ class Broker(Answer):
     rack: str | None
 
 
+class Controller(Answer):
+    """The controller of a cluster."""
+
+    id: int
+    state: str = Field(description="running, paused or stopped")
+    epoch: int = Field(description="the one in which it was elected")
+
+
 class Clock(Answer):
     """The time of a broker."""
 

@@ -3,7 +3,8 @@
 import contextlib
 from collections.abc import Callable, Sequence
 
-from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import CONTROLLER, Peer
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.simulation.plan import ActionKind

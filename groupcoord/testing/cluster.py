@@ -43,6 +43,7 @@ from groupcoord.testing.cluster_base import (
 )
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.cluster_registry import registry_of
 from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
@@ -309,6 +310,11 @@ class Cluster(KafkaCluster):
         return ClusterBroker(broker_id, self._engine)
 
     @property
+    def controller(self) -> ControllerHandle:
+        """The controller of several brokers: to kill, pause and start it."""
+        return ControllerHandle(self._engine)
+
+    @property
     def registry(self) -> RegistryTree:
         """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
         return registry_of(self.core, self._now_ms())
@@ -333,11 +339,14 @@ class Cluster(KafkaCluster):
     async def add_partitions(self, topic: str, more: int) -> None:
         """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or Kafka would refuse it."""
         total = len(self._topic(topic).partitions) + more
+        self.core.controller.require_controller(f"nobody adds partitions to {topic}")
         raise_refusal(await self._ask(growth(topic, total)))
 
     async def delete_topic(self, topic: str) -> None:
         """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or Kafka would refuse it."""
-        raise_refusal(await self._ask(deletion(self._topic(topic).name)))
+        name = self._topic(topic).name
+        self.core.controller.require_controller(f"nobody deletes {name}")
+        raise_refusal(await self._ask(deletion(name)))
 
     async def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from groupcoord.cluster.broker_condition import BrokerCondition
-from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.cluster.broker_condition import BrokerCondition, BrokerState
+from groupcoord.cluster.controller import ClusterController
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.wait_reasons import explained, wait_reasons

@@ -40,4 +40,5 @@ def registry_of(core: ClusterCore, now_ms: int) -> RegistryTree:
             ),
             ListPartitionReassignmentsRequest(topics=None),
         ),
+        has_controller=broker.cluster.has_controller,
     )

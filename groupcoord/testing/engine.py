@@ -14,7 +14,9 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.cluster.assemble import assemble
-from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.controller_node import ControllerNode
 from groupcoord.cluster.layer import Layer
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.coordinator.classic.classic_group_state import Member
@@ -269,6 +271,12 @@ class Engine:
             if self.is_up:
                 await self.server.close_broker(number)
         self.apply(effects, f"{action} broker {broker_id}")
+        await self.loaded()
+
+    async def change_controller(self, action: str, act: Callable[[ControllerNode, HandlerContext], None]) -> None:
+        """Do something to the controller, such as ``ControllerNode.kill``. Raises ValueError."""
+        self.require_own_loop()
+        self.apply(self.core.change_controller(action, act, self.clock()), action)
         await self.loaded()
 
     def reload(self) -> None:

@@ -10,6 +10,7 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_base import KafkaCluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.groups import GroupHandle
@@ -41,6 +42,7 @@ SyncAppendRule = sync_class(AppendRule, without=("decide",))
 SyncHeldAppends = sync_class(HeldAppends, SyncAppendRule, without=("decide",))
 SyncClusterClock = sync_class(ClusterClock)
 SyncClusterBroker = sync_class(ClusterBroker)
+SyncControllerHandle = sync_class(ControllerHandle)
 SyncGroupHandle = sync_class(GroupHandle)
 SyncClusterGroup = sync_class(ClusterGroup, SyncGroupHandle)
 SyncRemoteGroup = sync_class(RemoteGroup, SyncGroupHandle)

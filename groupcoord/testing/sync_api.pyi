@@ -556,6 +556,38 @@ class SyncClusterBroker(SyncProxy):
     def wait_running(self, *, timeout: float | None = None) -> None:
         """Wait until it runs, as after ``start`` of a broker whose session from before had not ended."""
 
+class SyncControllerHandle(SyncProxy):
+    """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise ValueError.
+
+    While it is away, brokers serve, lead and copy by what it decided last. Nobody is fenced or elected, no replica leaves the
+    ISR or joins it, and no broker that starts is let in. Requests about topics, configurations, elections and the quorum wait
+    for it, and are answered with REQUEST_TIMED_OUT after 60 s.
+    """
+
+    @property
+    def id(self) -> int:
+        """Its node id."""
+
+    @property
+    def state(self) -> str:
+        """What it does: ``running``, ``paused`` or ``stopped``."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which it was elected, one more after each start."""
+
+    def kill(self) -> None:
+        """End it without a word, as SIGKILL does."""
+
+    def start(self) -> None:
+        """Start it again after ``kill``, in the next epoch: what waits is answered, and the sessions of brokers begin anew."""
+
+    def pause(self) -> None:
+        """Let it decide nothing until ``resume``, as a process that is suspended."""
+
+    def resume(self) -> None:
+        """Let it go on after ``pause``, in the same epoch: what waits is answered."""
+
 class SyncGroupHandle(SyncProxy):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last.
@@ -971,6 +1003,10 @@ class SyncCluster(SyncKafkaCluster):
 
     def broker(self, broker_id: int) -> SyncClusterBroker:
         """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+
+    @property
+    def controller(self) -> SyncControllerHandle:
+        """The controller of several brokers: to kill, pause and start it."""
 
     @property
     def registry(self) -> RegistryTree:

@@ -28,9 +28,9 @@ MOST_MEMBERS = 3
 def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: str | None = None) -> list[str]:
     """What that group or transaction waits for, or every one of the cluster if neither is given; a line for each.
 
-    First what a rule of the test holds, delays, or did to requests; then what is pending in the coordinator, until when, and
-    what a group lacks: a member that was refused, a topic that is not there. Empty if nothing will happen by itself. On a
-    manual clock, the last line says how to let time pass.
+    First a controller that is away, and what a rule of the test holds, delays, or did to requests; then what is pending in the
+    coordinator, until when, and what a group lacks: a member that was refused, a topic that is not there. Empty if nothing will
+    happen by itself. On a manual clock, the last line says how to let time pass.
     """
     core = engine.core
     lines = list(_held(engine, group, transactional_id))
@@ -59,6 +59,9 @@ def explained(seen: str, reasons: list[str]) -> str:
 
 
 def _held(engine: Engine, group: str | None, transactional_id: str | None) -> Iterator[str]:
+    controller = engine.core.controller_node
+    if controller.is_away:
+        yield f"the controller is {controller.state.value}: it fences and elects nobody, and lets nobody in"
     for rule in engine.faults.book.active:
         for held in rule.waiting:
             is_of_group = group is None or group in held.context.groups

@@ -55,6 +55,8 @@ def test_brokers_are_acted_on_and_listed(server: Serving, capsys: pytest.Capture
     ]
     assert does("start", "2") == "broker 2 at running"
     assert does("start", "3") == "broker 3 at starting"
+    assert does("kill", "controller") == "controller 3000: stopped, epoch 1"
+    assert does("start", "controller") == "controller 3000: running, epoch 2"
 
 
 @pytest.mark.slow
@@ -66,6 +68,7 @@ def test_what_cannot_be_done_is_said(server: Serving, capsys: pytest.CaptureFixt
             ("slow-disk", "2", "soon"),
             "seconds: Input should be a valid number, unable to parse string as a number",
         ),
+        (("resume", "controller"), "the controller is running: it cannot be resumed"),
         (("kill", "9"), "there is no broker 9: the ids are 1, 2, 3"),
     ):
         assert said(capsys, *argv, "--control", server.url) == (1, "", f"groupcoord cluster: {complaint}")

@@ -14,7 +14,7 @@ import groupcoord as gc
 from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.conformance import trio_stories
 from tests.conformance.transcript import differences
-from tests.conformance.trio_stories import administrators, consumers, groups, producers, transactions
+from tests.conformance.trio_stories import administrators, consumers, controllers, groups, producers, transactions
 from tests.conformance.trio_story import Look, TrioStory
 from tests.conformance.trios import OwnTrio, Trio, create_topics, real_trio
 from tests.conformance.wire import Hungup
@@ -23,7 +23,7 @@ from tests.real_kafka.waiting import until
 FOLDER = Path(trio_stories.__file__).parent
 STORIES: Mapping[str, Any] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (producers, consumers, groups, administrators, transactions)
+    for module in (producers, consumers, groups, administrators, controllers, transactions)
 }
 PATIENCE_S = 60.0
 

@@ -150,8 +150,12 @@ class TrioStory:
         self.step(what, find, settles=settles)
         return answers[-1] if answers else None
 
+    def ask(self, broker_id: int, message: Any, version: int) -> Any:
+        """The answer of a broker, for a step that looks at some of it. Raises OSError if there is none."""
+        return self._trio.ask(broker_id, message, version)
+
     def act(self, action: str, broker_id: int) -> None:
-        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` a broker."""
+        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` a broker, or the controller."""
         self._trio.act(action, broker_id)
 
     def passes(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ from groupcoord.protocol.apis.create_topics import (
 )
 from tests.conformance.wire import Hungup
 from tests.real_kafka.broker import RealKafkaUnavailable
-from tests.real_kafka.cluster_process import KafkaClusterProcess
+from tests.real_kafka.cluster_process import CONTROLLER, KafkaClusterProcess
 from tests.real_kafka.waiting import until
 
 SESSION_S = 9.0
@@ -41,7 +41,7 @@ class Trio(Protocol):
         """The answer of that broker. Raises OSError if there is none."""
 
     def act(self, action: str, broker_id: int) -> None:
-        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker."""
+        """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker, or the controller."""
 
     def settle(self, seconds: float = SESSION_S) -> None:
         """Let so many seconds pass, by default until the sessions of brokers end that are silent."""
@@ -63,7 +63,8 @@ class OwnTrio:
         return self._kafka.ask_broker(broker_id, request, version=version)
 
     def act(self, action: str, broker_id: int) -> None:
-        getattr(self._kafka.broker(broker_id), action)()
+        node = self._kafka.controller if broker_id == CONTROLLER else self._kafka.broker(broker_id)
+        getattr(node, action)()
 
     def settle(self, seconds: float = SESSION_S) -> None:
         self._kafka.clock.advance(seconds)

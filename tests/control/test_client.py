@@ -97,6 +97,13 @@ def test_topics_and_records(control: ControlClient) -> None:
     assert (refused.value.problem.status, refused.value.problem.detail) == (409, "there is a topic 'orders' already")
 
 
+def test_the_controller_of_the_cluster(control: ControlClient) -> None:
+    controller = control.controller
+    assert (controller.pause().state, controller.resume().state) == ("paused", "running")
+    assert (controller.kill().state, controller.start().epoch) == ("stopped", 2)
+    assert controller.describe().id == 3000
+
+
 def test_a_broker_of_the_cluster(control: ControlClient) -> None:
     node = control.node(2)
     assert (node.stop().fenced, node.start().state) == (True, "running")

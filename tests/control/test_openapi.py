@@ -104,6 +104,11 @@ CALLS: Calls = [
     ("lose_disk_of_node", None, {}),
     ("unregister_node", None, {}),
     ("show_node", None, {}),
+    ("pause_controller", None, {}),
+    ("resume_controller", None, {}),
+    ("kill_controller", None, {}),
+    ("start_controller", None, {}),
+    ("show_controller", None, {}),
     ("delete_topic", None, {}),
 ]
 """The operations, in an order in which each can be done, with body and parameters."""

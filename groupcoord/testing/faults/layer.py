@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from groupcoord.cluster.broker_condition import BrokerState
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.cluster.controller import BrokerState, ClusterController
+from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction, Event, TimerFired

@@ -113,6 +113,11 @@ public final class Groupcoord {
         return new Node(api, id);
     }
 
+    /** The controller of this cluster of several brokers: to kill, pause and start it. */
+    public Controller controller() {
+        return new Controller(api);
+    }
+
     /** The group of that name, whether it exists or not. */
     public Group group(String name) {
         return new Group(api, name);
@@ -309,6 +314,47 @@ public final class Groupcoord {
             int slowDiskMs,
             boolean lostDisk,
             String condition) {}
+
+    /** What the controller of a cluster does: {@code running}, {@code paused} or {@code stopped}, elected in that epoch. */
+    public record ControllerState(int id, String state, int epoch) {}
+
+    /** The controller of a cluster: while it is away what needs it waits, and the rest goes on. */
+    public static final class Controller {
+        private final ControlApi api;
+
+        private Controller(ControlApi api) {
+            this.api = api;
+        }
+
+        /** What it does now, and in which epoch it was elected. */
+        public ControllerState describe() {
+            return api.get(ControllerState.class, "/controller");
+        }
+
+        /** End it without a word. */
+        public ControllerState kill() {
+            return act("kill");
+        }
+
+        /** Start it again after {@link #kill}, in the next epoch. */
+        public ControllerState start() {
+            return act("start");
+        }
+
+        /** Let it decide nothing until {@link #resume}. */
+        public ControllerState pause() {
+            return act("pause");
+        }
+
+        /** Let it go on after {@link #pause}. */
+        public ControllerState resume() {
+            return act("resume");
+        }
+
+        private ControllerState act(String verb) {
+            return api.post(ControllerState.class, "/controller/" + verb, Map.of());
+        }
+    }
 
     /** One broker of a cluster. What it cannot do in its state is a GroupcoordException; others lead when it is fenced. */
     public static final class Node {

@@ -114,6 +114,17 @@ class GroupcoordTest {
 
     @Test
     @WithGroupcoord(brokers = 3)
+    void aControllerThatIsKilledIsElectedAnew(Groupcoord kafka) {
+        assertEquals("stopped", kafka.controller().kill().state());
+        kafka.controller().start();
+        assertEquals(2, kafka.controller().describe().epoch());
+        assertEquals("paused", kafka.controller().pause().state());
+        assertEquals("running", kafka.controller().resume().state());
+        assertThrows(GroupcoordException.class, () -> kafka.controller().resume());
+    }
+
+    @Test
+    @WithGroupcoord(brokers = 3)
     void aBrokerThatIsKilledIsFencedAndComesBack(Groupcoord kafka) {
         assertFalse(kafka.node(2).kill().fenced());
         kafka.clock().advance(Duration.ofSeconds(9));

@@ -1,0 +1,57 @@
+"""Brokers that say nothing to their clients for a while, paused or cut off from them: what they are asked waits, and what they
+would say."""
+
+from collections.abc import Callable
+from typing import Any
+
+from groupcoord.broker.broker_registry import BrokerRegistry
+from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
+from groupcoord.core.handler_context import HandlerContext
+
+
+class SilentBrokers:
+    """Those of ``cluster``. ``handle`` is where the requests go that waited."""
+
+    def __init__(self, cluster: BrokerRegistry, handle: Callable[[HandlerContext, Call, Any], None]) -> None:
+        self._cluster, self._handle = cluster, handle
+        self._asked: dict[int, list[tuple[Call, Any]]] = {}
+        self._unsaid: dict[int, list[Effect]] = {}
+
+    def begin(self, broker_id: int) -> None:
+        """A broker says nothing from now on."""
+        self._asked[broker_id], self._unsaid[broker_id] = [], []
+
+    def end(self, ctx: HandlerContext, broker_id: int) -> None:
+        """It speaks again: it says what it would have said, and what it was asked is handled."""
+        ctx.effects += self._unsaid.pop(broker_id)
+        for call, request in self._asked.pop(broker_id):
+            self._handle(ctx, call, request)
+
+    def forget(self, broker_id: int) -> None:
+        """Its connections are closed: nobody waits for an answer any more."""
+        self._asked.pop(broker_id, None)
+        self._unsaid.pop(broker_id, None)
+        self._cluster.unreachable.discard(broker_id)
+
+    def ask(self, ctx: HandlerContext, call: Call, request: Any) -> None:
+        """A broker that does not run was asked: a silent one answers when it speaks again, any other is not there."""
+        asked = self._asked.get(self._cluster.id_of(call))
+        if asked is None:
+            ctx.close_connection(call, f"broker {self._cluster.id_of(call)} does not run")
+        else:
+            asked.append((call, request))
+
+    def withhold(self, effects: list[Effect]) -> list[Effect]:
+        """``effects`` without what brokers would say that do not run; a silent one says it when it speaks again."""
+        if not self._cluster.not_running and not self._cluster.unreachable:
+            return effects
+        said: list[Effect] = []
+        for effect in effects:
+            broker_id = (
+                self._cluster.id_of(effect.call) if isinstance(effect, Reply | NoReply | CloseConnection) else None
+            )
+            if broker_id not in self._cluster.not_running and broker_id not in self._cluster.unreachable:
+                said.append(effect)
+            elif broker_id in self._unsaid:
+                self._unsaid[broker_id].append(effect)
+        return said
