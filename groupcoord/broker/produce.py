@@ -277,10 +277,7 @@ class _Produce:
             return _failed(target, ErrorCode.INVALID_TOPIC_EXCEPTION)
         topic = broker.topics[target.topic]
         if not broker.leads(call, topic, target.partition):
-            state = topic.metadata.partitions[target.partition]
-            leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
-            failed = _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return replace(failed, current_leader=leader) if call.version >= _LEADER_FROM else failed
+            return self.elsewhere(target, _failed(target, ErrorCode.NOT_LEADER_OR_FOLLOWER))
         try:
             if self._request.acks == _ALL:
                 broker.require_in_sync(topic, target.partition)
@@ -308,6 +305,15 @@ class _Produce:
             log_append_time_ms=appended.log_append_time_ms,
             log_start_offset=appended.log_start_offset,
         )
+
+    def elsewhere(self, target: _Target, failed: PartitionProduceResponse) -> PartitionProduceResponse:
+        """``failed`` because another broker leads: with that, if the producer is new enough to be told."""
+        topic = self.broker.topics.get(target.topic)
+        if topic is None or self.call.version < _LEADER_FROM:
+            return failed
+        state = topic.metadata.partitions[target.partition]
+        leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
+        return replace(failed, current_leader=leader)
 
     def respond(self, ctx: HandlerContext, outcomes: _Outcomes) -> None:
         """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
@@ -363,7 +369,9 @@ class _DelayedProduce:
     def _done(self, target: _Target, ctx: HandlerContext, error: ErrorCode) -> None:
         del self._waits[target]
         if error:
-            self._outcomes[target] = replace(self._outcomes[target], error_code=error)
+            failed = replace(self._outcomes[target], error_code=error)
+            is_elsewhere = error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self._outcomes[target] = self._produce.elsewhere(target, failed) if is_elsewhere else failed
         if not self._waits:
             self._timers.cancel(self._key)
             self._produce.respond(ctx, self._outcomes)

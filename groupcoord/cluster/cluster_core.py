@@ -107,7 +107,6 @@ class ClusterCore:
             max_batch_bytes=partial(self._max_batch_bytes, CONSUMER_OFFSETS),
             config_of=self._consumer_group_config,
         )
-        self.markers = TransactionMarkers(self.broker, self.coordinator.shards)
         self.controller = ClusterController(
             self.broker,
             resign=self._resign_partition,
@@ -119,11 +118,12 @@ class ClusterCore:
         self.broker.go_on = self._go_on
         self.controller_node = ControllerNode(self.broker, self.controller, self._handle_now)
         """What becomes of the controller."""
+        self.markers = TransactionMarkers(self.broker, self.coordinator.shards, self.controller.cuts)
         self.transactions = TransactionCoordinator(
             config,
             new_producer_id=self._new_producer_id,
             leader_epoch=self._transaction_epoch,
-            write_marker=self.markers.write,
+            write_marker=self.markers.send,
             offsets_partition=lambda group_id: (CONSUMER_OFFSETS, self.coordinator.shard_of(group_id).partition),
             partition_count=self.broker.topics.partition_count,
             internal_topics=frozenset(INTERNAL),

@@ -1,6 +1,7 @@
 """A network that is cut: between two brokers, between a broker and the controller, between a broker and its clients.
 
-What is sent into a cut is lost between brokers, which ask again anyway; what clients ask waits, as TCP sends it again.
+What is sent into a cut is lost between brokers, which ask again anyway; what clients ask waits, as TCP sends it again. But for
+the clients' cut, three real brokers were asked what comes of it: tests/conformance/trio_stories/cuts.py.
 """
 
 import contextlib
@@ -31,11 +32,14 @@ ANSWERED_FROM_STALE_METADATA = frozenset(
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.FIND_COORDINATOR,
     }
 )
 """What a broker answers that hears nothing of its controller, by what it heard last."""
 # Deviation (cut-off-coordinators): groups and transactions of a broker that is cut off from the controller move as soon as it
-# is fenced, and it answers NOT_COORDINATOR. Kafka's goes on answering from memory whatever needs no record.
+# is fenced, and it answers NOT_COORDINATOR. Kafka's goes on answering from memory whatever needs no record: members that send
+# heartbeats stay, and OffsetFetch and DescribeGroups tell what was; an OffsetCommit fails with COORDINATOR_NOT_AVAILABLE after
+# offsets.commit.timeout.ms.
 
 FORWARDED = frozenset(
     {
@@ -106,6 +110,9 @@ class NetworkCuts:
     def is_cut(self, one: int, other: int) -> bool:
         """Is the network between two brokers cut?"""
         return frozenset((one, other)) in self._between
+
+    def __bool__(self) -> bool:
+        return bool(self._between)
 
     def peers_of(self, broker_id: int) -> list[int]:
         """The brokers that a broker is cut off from, in order."""

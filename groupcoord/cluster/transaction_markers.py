@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.broker.leader_election import NO_LEADER
+from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from groupcoord.cluster.network_cuts import NetworkCuts
 from groupcoord.coordinator.group_shard import RuntimeShard
 from groupcoord.coordinator.transaction.metadata import partition_hash
 from groupcoord.core.effects import Call
@@ -41,8 +43,8 @@ Told = Callable[[HandlerContext, ErrorCode], None]
 class TransactionMarkers:
     """Writes markers to the logs of ``broker``; ``shards`` are those of the groups, by partition."""
 
-    def __init__(self, broker: Broker, shards: Sequence[RuntimeShard]) -> None:
-        self._broker, self._shards = broker, shards
+    def __init__(self, broker: Broker, shards: Sequence[RuntimeShard], cuts: NetworkCuts) -> None:
+        self._broker, self._shards, self._cuts = broker, shards, cuts
 
     def write(
         self,
@@ -82,6 +84,20 @@ class TransactionMarkers:
                 told(ctx, problem.error)
             else:
                 told(ctx, ErrorCode.NONE)
+
+    def send(
+        self, coordinator: int, ctx: HandlerContext, marker: TransactionMarker, partition: TopicPartition, told: Told
+    ) -> None:
+        """The same from the broker that leads partition ``coordinator`` of ``__transaction_state``: NETWORK_EXCEPTION if the
+        network between it and the leader of ``partition`` is cut."""
+        if self._cuts and self._cuts.is_cut(self._leader(TRANSACTION_STATE, coordinator), self._leader(*partition)):
+            told(ctx, ErrorCode.NETWORK_EXCEPTION)
+        else:
+            self.write(ctx, marker, partition, told)
+
+    def _leader(self, topic: str, partition: int) -> int:
+        found = self._broker.topics.get(topic)
+        return NO_LEADER if found is None or partition >= len(found.partitions) else found.metadata.leaders[partition]
 
     def handle(self, ctx: HandlerContext, call: Call, request: WriteTxnMarkersRequest) -> None:
         """Answer ``call`` when all markers are written, or cannot be."""

@@ -32,11 +32,11 @@ from groupcoord.protocol.messages import (
     UnregisterBrokerRequest,
 )
 from tests.conformance.partitions_administered import TOPICS, Administrator, partitions
-from tests.conformance.trios import Observation, Trio, create_topics
+from tests.conformance.trios import SHORT_SESSION, Observation, Trio, create_topics
 
 RECORDING = Path(__file__).with_suffix(".json")
 
-PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
+PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600", **SHORT_SESSION}
 METADATA = "__cluster_metadata"
 LATELY_MS = 2_000
 

@@ -15,11 +15,12 @@ from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceReques
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from tests.conformance.trios import Look, Observation, Trio, create_topics
+from tests.conformance.trios import SHORT_SESSION, Look, Observation, Trio, create_topics
 
 RECORDING = Path(__file__).with_suffix(".json")
 
 PROPERTIES = {
+    **SHORT_SESSION,
     "default.replication.factor": "3",
     "offsets.topic.num.partitions": "2",
     "offsets.topic.replication.factor": "3",

@@ -21,12 +21,12 @@ from groupcoord.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from groupcoord.protocol.errors import ErrorCode
-from tests.conformance.trios import Observation, Trio, create_topics
+from tests.conformance.trios import SHORT_SESSION, Observation, Trio, create_topics
 
 RECORDING = Path(__file__).with_suffix(".json")
 
-PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
-REBALANCING = {"leader.imbalance.check.interval.seconds": "5"}
+PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600", **SHORT_SESSION}
+REBALANCING = {"leader.imbalance.check.interval.seconds": "5", **SHORT_SESSION}
 TOPICS = {
     "three": ((1, 2, 3), (2, 3, 1), (3, 1, 2)),
     "moved": ((1, 2), (2, 1), (1, 2)),

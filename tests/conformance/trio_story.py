@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from groupcoord.cluster.network_cuts import Peer
 from groupcoord.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from groupcoord.protocol.errors import ErrorCode
 from tests.conformance import codec
@@ -18,6 +19,25 @@ from tests.conformance.normalise import Names, normalised
 from tests.conformance.trio_requests import metadata, offset_at
 from tests.conformance.trios import Trio
 from tests.conformance.wire import PATIENCE_MS, Hungup, SocketWire, Wire
+
+PROPERTIES = {
+    "broker.session.timeout.ms": "7000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "10000",
+    "leader.imbalance.check.interval.seconds": "3600",
+    "default.replication.factor": "3",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "2",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.session.timeout.ms": "600000",
+}
+"""The properties of the brokers that the stories are told to, one after the other."""
+SESSION_S, LAG_S = 7, 10
 
 CLOSED, REFUSED, SILENCE = "connection closed", "connection refused", "no answer"
 
@@ -158,19 +178,31 @@ class TrioStory:
         """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` a broker, or the controller."""
         self._trio.act(action, broker_id)
 
+    def cut_off(self, broker_id: int, peer: Peer) -> None:
+        """Cut the network between a broker and another one or the ``controller``."""
+        self._trio.cut_off(broker_id, peer)
+
+    def reconnect(self, broker_id: int, peer: Peer) -> None:
+        """Mend it."""
+        self._trio.reconnect(broker_id, peer)
+
     def passes(self, seconds: float) -> None:
         """Time passes. Real brokers are asked until it has."""
         self._trio.settle(seconds)
 
-    def partitions(self, what: str, broker_id: int, *topics: str) -> None:
+    def partitions(self, what: str, broker_id: int, *topics: str, elr: Collection[list[int]] = ()) -> None:
         """A step: the partitions of ``topics`` as that broker and all others that it knows see them, when they are as expected
-        and their leaders know."""
+        and their leaders know. Which of the ``elr`` given are eligible is a matter of chance."""
 
         def find(names: Names) -> Any:
             known = self._trio.ask(broker_id, metadata(), 12)
             others = [broker.node_id for broker in known.brokers if broker.node_id != broker_id]
             seen = self._partitions(broker_id, topics)
-            return {**seen, "all agree": all(self._partitions(each, topics) == seen for each in others)}
+            agree = all(self._partitions(each, topics) == seen for each in others)
+            for partition in seen.values():
+                if partition["elr"] in elr:
+                    partition["elr"] = {"any of": sorted(elr)}
+            return {**seen, "all agree": agree}
 
         self.step(what, find, settles=True)
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 import groupcoord as gc
+from groupcoord.cluster.network_cuts import Peer
 from groupcoord.protocol.apis.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -21,6 +22,8 @@ from tests.real_kafka.cluster_process import CONTROLLER, KafkaClusterProcess
 from tests.real_kafka.waiting import until
 
 SESSION_S = 9.0
+SHORT_SESSION = {"broker.session.timeout.ms": "5000", "broker.heartbeat.interval.ms": "500"}
+"""Real brokers are fenced sooner, within SESSION_S."""
 PATIENCE_S = 90.0
 
 Observation = dict[str, Any]
@@ -42,6 +45,12 @@ class Trio(Protocol):
 
     def act(self, action: str, broker_id: int) -> None:
         """``stop``, ``kill``, ``pause``, ``resume`` or ``start`` that broker, or the controller."""
+
+    def cut_off(self, broker_id: int, peer: Peer) -> None:
+        """Cut the network between that broker and another one or the ``controller``."""
+
+    def reconnect(self, broker_id: int, peer: Peer) -> None:
+        """Mend what ``cut_off`` has cut."""
 
     def settle(self, seconds: float = SESSION_S) -> None:
         """Let so many seconds pass, by default until the sessions of brokers end that are silent."""
@@ -66,6 +75,12 @@ class OwnTrio:
         node = self._kafka.controller if broker_id == CONTROLLER else self._kafka.broker(broker_id)
         getattr(node, action)()
 
+    def cut_off(self, broker_id: int, peer: Peer) -> None:
+        self._kafka.broker(broker_id).cut_off(peer)
+
+    def reconnect(self, broker_id: int, peer: Peer) -> None:
+        self._kafka.broker(broker_id).reconnect(peer)
+
     def settle(self, seconds: float = SESSION_S) -> None:
         self._kafka.clock.advance(seconds)
 
@@ -78,6 +93,7 @@ class RealTrio:
     def __init__(self, cluster: KafkaClusterProcess) -> None:
         self.ask = cluster.ask
         self.ports = cluster.ports
+        self.restore = cluster.restore
         self._cluster = cluster
 
     def address(self, broker_id: int) -> tuple[str, int]:
@@ -86,8 +102,18 @@ class RealTrio:
     def act(self, action: str, broker_id: int) -> None:
         getattr(self._cluster.nodes[broker_id], action)()
 
+    def cut_off(self, broker_id: int, peer: Peer) -> None:
+        self._cluster.cut_off(broker_id, _node(peer))
+
+    def reconnect(self, broker_id: int, peer: Peer) -> None:
+        self._cluster.reconnect(broker_id, _node(peer))
+
     def settle(self, seconds: float = SESSION_S) -> None:
         """Who looks waits."""
+
+
+def _node(peer: Peer) -> int:
+    return peer if isinstance(peer, int) else CONTROLLER
 
 
 @contextmanager

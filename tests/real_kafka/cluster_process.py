@@ -1,5 +1,10 @@
-"""Several brokers as child processes, with a controller of their own: they can be stopped, killed, paused and started again."""
+"""Several brokers as child processes, with a controller of their own: they can be stopped, killed, paused and started again.
 
+The network between them can be cut. Nodes find each other by names. Each node has a file of hosts of its own, where the name of
+another one is an address at which a relay listens, for the two of them alone.
+"""
+
+import itertools
 import shutil
 import signal
 import subprocess
@@ -11,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from groupcoord.protocol.apis import API_BY_REQUEST
+from groupcoord.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupcoord.protocol.apis.metadata import MetadataRequest
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_request, parse_response
@@ -19,24 +25,34 @@ from tests.real_kafka import lone_node
 from tests.real_kafka.broker import BrokerFailed, RealKafkaUnavailable, end_of_log
 from tests.real_kafka.image import kafka_version
 from tests.real_kafka.process import DOCKER_KAFKA, STOP_S, libs_of, why_not
+from tests.real_kafka.relay import Relay
 from tests.real_kafka.waiting import START_S, until
 
 CONTROLLER = 100
 """The id of the node that is the controller."""
 
 
+def _host(node_id: int) -> str:
+    return f"node-{node_id}"
+
+
 class Node:
     """One node; its data stays while it does not run."""
 
-    def __init__(self, node_id: int, properties: Mapping[str, str], folder: Path, libs: Path) -> None:
+    def __init__(
+        self, node_id: int, properties: Mapping[str, str], folder: Path, libs: Path, hosts: Mapping[str, str]
+    ) -> None:
         self.id = node_id
         self._folder = folder / str(node_id)
         self._folder.mkdir()
         self._config = self._folder / "server.properties"
         lines = {**properties, "node.id": str(node_id), "log.dirs": str(self._folder / "data")}
         self._config.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        hosts_file = self._folder / "hosts"
+        hosts_file.write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
         logging = f"-Dlog4j2.configurationFile={DOCKER_KAFKA / 'conf' / 'log4j2.yaml'}"
-        self._java = ["java", *lone_node.HEAP.split(), "-XX:TieredStopAtLevel=1", logging, "-cp", f"{libs}/*"]
+        finds = f"-Djdk.net.hosts.file={hosts_file}"
+        self._java = ["java", *lone_node.HEAP.split(), "-XX:TieredStopAtLevel=1", finds, logging, "-cp", f"{libs}/*"]
         self._process: subprocess.Popen[bytes] | None = None
 
     def format(self) -> None:
@@ -80,6 +96,13 @@ class Node:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
+    def run(self) -> None:
+        """Start it or let it go on, unless it runs."""
+        if self._process is None:
+            self.start()
+        else:
+            self.resume()
+
     def log(self) -> str:
         """What it has logged."""
         return (self._folder / "log").read_text(errors="replace")
@@ -97,24 +120,37 @@ class KafkaClusterProcess:
         self._properties = properties
         self.ports = {broker_id: lone_node.free_port() for broker_id in range(1, brokers + 1)}
         self.nodes: dict[int, Node] = {}
+        self._relays: dict[tuple[int, int], Relay] = {}
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="real-kafka-cluster-"))
-        controller = lone_node.free_port()
+        inside = {node_id: lone_node.free_port() for node_id in (*self.ports, CONTROLLER)}
         common = {
-            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{controller}",
+            "controller.quorum.voters": f"{CONTROLLER}@{_host(CONTROLLER)}:{inside[CONTROLLER]}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CLIENT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
             **self._properties,
         }
-        of_controller = {"process.roles": "controller", "listeners": f"CONTROLLER://127.0.0.1:{controller}"}
-        self.nodes[CONTROLLER] = Node(CONTROLLER, {**common, **of_controller}, self._folder, self._libs)
-        for broker_id, port in self.ports.items():
-            listeners = f"CLIENT://127.0.0.1:{port},BROKER://127.0.0.1:{lone_node.free_port()}"
-            of_broker = {"process.roles": "broker", "inter.broker.listener.name": "BROKER"}
-            of_broker |= {"listeners": listeners, "advertised.listeners": listeners}
-            self.nodes[broker_id] = Node(broker_id, {**common, **of_broker}, self._folder, self._libs)
+        for node_id, port in inside.items():
+            own = {
+                "process.roles": "controller",
+                "listeners": f"CONTROLLER://127.0.0.1:{port}",
+                "advertised.listeners": f"CONTROLLER://{_host(node_id)}:{port}",
+            }
+            if node_id != CONTROLLER:
+                clients = f"CLIENT://127.0.0.1:{self.ports[node_id]}"
+                own = {
+                    "process.roles": "broker",
+                    "inter.broker.listener.name": "BROKER",
+                    "listeners": f"{clients},BROKER://127.0.0.1:{port}",
+                    "advertised.listeners": f"{clients},BROKER://{_host(node_id)}:{port}",
+                }
+            hosts = {_host(other): f"127.0.{node_id}.{other}" for other in inside if other != node_id}
+            hosts[_host(node_id)] = "127.0.0.1"
+            self.nodes[node_id] = Node(node_id, {**common, **own}, self._folder, self._libs, hosts)
         try:
+            for one, other in itertools.permutations(inside, 2):
+                self._relays[one, other] = Relay(f"127.0.{one}.{other}", inside[other])
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(Node.format, self.nodes.values()))
             for node in self.nodes.values():
@@ -128,7 +164,32 @@ class KafkaClusterProcess:
     def __exit__(self, *_: object) -> None:
         for node in self.nodes.values():
             node.kill()
+        for relay in self._relays.values():
+            relay.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def cut_off(self, one: int, other: int) -> None:
+        """Cut the network between two nodes; what they send each other waits."""
+        self._relays[one, other].cut()
+        self._relays[other, one].cut()
+
+    def reconnect(self, one: int, other: int) -> None:
+        """Mend what ``cut_off`` has cut."""
+        self._relays[one, other].mend()
+        self._relays[other, one].mend()
+
+    def restore(self) -> None:
+        """All nodes run, nothing is cut, and there are no topics. Raises BrokerFailed."""
+        for relay in self._relays.values():
+            relay.mend()
+        for node in self.nodes.values():
+            node.run()
+        self._wait()
+        names = [topic.name for topic in self.ask(1, MetadataRequest(topics=None), 12).topics]
+        gone = tuple(DeleteTopicState(name=name) for name in names)
+        self.ask(1, DeleteTopicsRequest(topics=gone, timeout_ms=9000), 6)
+        if not until(lambda: not any(map(self._topics, self.ports)), START_S):
+            raise BrokerFailed(f"topics stay that were deleted within {START_S} s: {', '.join(names)}")
 
     def ask(self, broker_id: int, request: Any, version: int) -> Any:
         """The answer of that broker. Raises OSError."""
@@ -147,6 +208,9 @@ class KafkaClusterProcess:
         if not until(lambda: all(map(self._knows_all, self.ports)), START_S):
             logs = "\n".join(end_of_log(f"node {node.id}", node.log()) for node in self.nodes.values())
             raise BrokerFailed(f"no cluster of {len(self.ports)} within {START_S} s\n{logs}")
+
+    def _topics(self, broker_id: int) -> int:
+        return len(self.ask(broker_id, MetadataRequest(topics=None), 12).topics)
 
     def _knows_all(self, broker_id: int) -> bool:
         try:

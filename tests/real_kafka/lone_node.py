@@ -50,10 +50,16 @@ def variable(name: str) -> str:
     return "KAFKA_" + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
 
 
+_PORTS = random.sample(range(20_000, 30_000), 10_000)
+
+
 def free_port() -> int:
-    """A port on 127.0.0.1 that is free, from below those that sockets of clients get: none can take it meanwhile."""
+    """A port on 127.0.0.1 that is free, another one each time.
+
+    It is from below those that sockets of clients get: none can take it meanwhile.
+    """
     while True:
-        port = random.randrange(20_000, 30_000)
+        port = _PORTS.pop()
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

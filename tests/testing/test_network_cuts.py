@@ -10,9 +10,10 @@ import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
 from groupcoord.broker.leader_election import PartitionState
 from groupcoord.core.effects import LogRecord
+from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import FindCoordinatorRequest, MetadataRequest
+from groupcoord.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest, MetadataRequest
 from tests.testing import producing
 from tests.testing.producing import produce
 
@@ -107,6 +108,68 @@ async def test_who_is_connected_to_the_controller_again_before_its_session_ends_
         assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
 
 
+async def test_who_waits_at_a_leader_that_is_cut_off_hears_who_leads_if_its_producer_is_new_enough() -> None:
+    async with trio() as kafka:
+        zombie = state(kafka).leader
+        await kafka.broker(zombie).cut_off("controller")
+        await kafka.clock.advance(SESSION_S)
+        waiting = await produce(kafka, zombie, timeout_ms=60_000, version=10)
+        await kafka.broker(zombie).reconnect("controller")
+        answer = await waiting
+        assert producing.outcome(answer) == ("NOT_LEADER_OR_FOLLOWER", 0)
+        current = answer.responses[0].partition_responses[0].current_leader
+        assert (current.leader_id, current.leader_epoch) == (state(kafka).leader, 1)
+        assert [node.node_id for node in answer.node_endpoints] == [state(kafka).leader]
+
+
+async def test_what_the_controller_is_asked_through_a_broker_that_is_cut_off_waits_for_a_minute() -> None:
+    async with trio() as kafka:
+        cut = state(kafka).replicas[1]
+        await kafka.broker(cut).cut_off("controller")
+        request = CreateTopicsRequest(topics=(CreatableTopic(name="new", num_partitions=1, replication_factor=1),))
+        early = asyncio.ensure_future(kafka.ask_broker(cut, request))
+        await kafka.settle()
+        await kafka.clock.advance(59)
+        late = asyncio.ensure_future(kafka.ask_broker(cut, request))
+        await kafka.settle()
+        assert not early.done()
+        await kafka.clock.advance(1)
+        assert [topic.error_code for topic in (await early).topics] == [ErrorCode.REQUEST_TIMED_OUT]
+        assert not late.done()
+        await kafka.broker(cut).reconnect("controller")
+        assert [topic.error_code for topic in (await late).topics] == [ErrorCode.NONE]
+        assert "new" in kafka.core.broker.topics
+        await kafka.clock.advance(60)
+
+
+async def test_followers_that_are_cut_off_at_the_same_time_are_out_of_sync_together() -> None:
+    """Both were in sync when they went, so both are eligible."""
+    async with trio() as kafka:
+        leader, *followers = state(kafka).replicas
+        for follower in followers:
+            await kafka.broker(leader).cut_off(follower)
+        await produce(kafka, leader, acks=1)
+        await kafka.clock.advance(LAG_S)
+        assert (state(kafka).isr, set(state(kafka).elr)) == ((leader,), set(followers))
+
+
+async def test_a_marker_reaches_the_leader_of_a_partition_when_the_network_to_it_is_mended() -> None:
+    async with trio() as kafka:
+        leader, *others = state(kafka).replicas
+        billing, producer = kafka.transaction("billing"), kafka.manual_producer("billing")
+        await billing.move_coordinator(to=others[0])
+        await producer.init()
+        await producer.produce("orders", b"one")
+        await kafka.broker(others[0]).cut_off(leader)
+        ending = producer.end()
+        await kafka.clock.advance(LAG_S)  # the log of transactions is without the leader from now on
+        await ending
+        assert await billing.state() == "PrepareCommit"
+        await kafka.broker(leader).reconnect(others[0])
+        await kafka.clock.advance(1)
+        assert await billing.state() == "CompleteCommit"
+
+
 async def test_groups_of_a_broker_that_is_cut_off_from_the_controller_move() -> None:
     """Deviation (cut-off-coordinators)."""
     async with trio() as kafka:
@@ -118,6 +181,8 @@ async def test_groups_of_a_broker_that_is_cut_off_from_the_controller_move() -> 
         asks = FindCoordinatorRequest(coordinator_keys=("app",))
         (found,) = (await kafka.ask_broker(coordinator % 3 + 1, asks)).coordinators
         assert found.node_id not in (coordinator, -1)
+        (believed,) = (await kafka.ask_broker(coordinator, asks)).coordinators
+        assert believed.node_id == coordinator
         assert a.is_stable
 
 

@@ -50,9 +50,10 @@ _MARKER_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACT
 _NO_SUCH_PARTITION = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 WriteMarker = Callable[
-    [HandlerContext, TransactionMarker, TopicPartition, Callable[[HandlerContext, ErrorCode], None]], None
+    [int, HandlerContext, TransactionMarker, TopicPartition, Callable[[HandlerContext, ErrorCode], None]], None
 ]
-"""Writes a marker into a partition, and says what came of it: UNKNOWN_TOPIC_OR_PARTITION if the partition is gone."""
+"""Writes a marker, of the coordinator that has a partition of ``__transaction_state``, into a partition, and says what came of
+it: UNKNOWN_TOPIC_OR_PARTITION if the partition is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ class TransactionCoordinatorShard:
         if not partitions:
             self._complete(ctx, metadata, complete)
         for partition in partitions:
-            self.context.write_marker(ctx, marker, partition, partial(told, partition))
+            self.context.write_marker(self.partition, ctx, marker, partition, partial(told, partition))
 
     def _complete(self, ctx: HandlerContext, metadata: TransactionMetadata, complete: TransactionData) -> None:
         """Store that all partitions know; if that cannot be, try again (``TransactionMarkerChannelManager.tryAppendToLog``)."""

@@ -20,9 +20,8 @@ from groupcoord.protocol.messages import (
     MetadataRequest,
 )
 from tests.conformance.trio_requests import metadata
-from tests.conformance.trio_story import Topics, TrioStory
+from tests.conformance.trio_story import SESSION_S, Topics, TrioStory
 
-PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600", "default.replication.factor": "3"}
 TOPICS: Topics = {"safe": (((1, 2, 3), (3, 1, 2)), {"min.insync.replicas": "2"}), "lone": (((3,),), {})}
 TOPIC, BROKER = 2, 4
 
@@ -81,7 +80,7 @@ def tell(story: TrioStory) -> None:
     story.act("kill", 3)
     look_around(story, "3 is killed", 1)
     story.asks("create with three replicas before it is missed", 1, create((1, 2, 3), name="early"), 7)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("3 is fenced", 1, "early", *TOPICS)
     look_around(story, "3 is fenced", 1)
     story.asks("configuration of 3", 1, describe(BROKER, "3", "node.id"), 4)
@@ -98,7 +97,7 @@ def tell(story: TrioStory) -> None:
     story.partitions("enlarged", 1, *TOPICS)
 
     story.act("kill", 2)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 1, *TOPICS)
     look_around(story, "2 is fenced", 1)
     story.asks("min.insync.replicas is 1", 1, set_min_isr("1"), 1)

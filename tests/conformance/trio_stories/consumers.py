@@ -1,9 +1,8 @@
 """What consumers are answered while leaders change: Fetch at leaders and followers, ends of leader epochs, offsets."""
 
 from tests.conformance.trio_requests import EARLIEST, LATEST, MAX_TIMESTAMP, end_of_epoch, fetch, offset_at, produce
-from tests.conformance.trio_story import Topics, TrioStory
+from tests.conformance.trio_story import SESSION_S, Topics, TrioStory
 
-PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
 TOPICS: Topics = {"read": (((1, 2, 3),), {}), "pair": (((2, 3),), {}), "lone": (((3,),), {})}
 
 
@@ -59,7 +58,7 @@ def _the_next_one_is_killed(story: TrioStory) -> None:
     story.act("kill", 2)
     story.asks("2 is killed: fetch at a follower", 3, fetch("read", 0, 0, epoch=1), 12)
     story.asks("the latest offset at a follower", 3, offset_at("read", 0), 10)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 3, *TOPICS)
     story.asks("fetch at the third leader with its epoch", 3, fetch("read", 0, 0, epoch=2), 12)
     story.asks("fetch with the first epoch", 3, fetch("read", 0, 0, epoch=0), 12)
@@ -81,7 +80,7 @@ def _a_leader_is_paused(story: TrioStory) -> None:
     waiting = story.sends(3, fetch("read", 0, 0, epoch=2), 12)
     waiting.waits("3 is paused: fetch")
     story.asks("fetch at a follower", 1, fetch("read", 0, 0, epoch=2), 12)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("3 is fenced", 1, *TOPICS)
     story.asks("write at the fourth leader", 1, produce("read", 0, "e"), 12)
     story.asks("fetch with the epoch of the paused one", 1, fetch("read", 0, 0, epoch=2), 12)

@@ -23,17 +23,8 @@ from groupcoord.protocol.messages import (
 )
 from tests.conformance.embedded import subscription
 from tests.conformance.members import commit_topics, protocols_of
-from tests.conformance.trio_story import CLOSED, Topics, TrioStory
+from tests.conformance.trio_story import CLOSED, SESSION_S, Topics, TrioStory
 
-PROPERTIES = {
-    "leader.imbalance.check.interval.seconds": "3600",
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "3",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.assignment.interval.ms": "0",
-    "group.consumer.max.session.timeout.ms": "600000",
-    "group.consumer.session.timeout.ms": "600000",
-}
 LOG = "__consumer_offsets"
 TOPICS: Topics = {
     "orders": (((1, 2, 3), (2, 3, 1)), {}),
@@ -167,7 +158,7 @@ def tell(story: TrioStory) -> None:
     story.asks("2 is killed: FindCoordinator", 3, coordinator(), 6)
     story.asks("2 is killed: Heartbeat", 2, groups.heartbeat(), 4)
     story.asks("2 is killed: Heartbeat at a follower", 3, groups.heartbeat(), 4)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 3, LOG)
     story.asks("FindCoordinator", 3, coordinator(), 6, settles=True)
     groups.go_on("2 is fenced", 1)
@@ -185,7 +176,7 @@ def _paused(story: TrioStory, groups: Groups) -> None:
     heard.waits("1 is paused: Heartbeat")
     stale.waits("1 is paused: OffsetCommit")
     story.asks("1 is paused: FindCoordinator", 3, coordinator(), 6)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("1 is fenced", 3, LOG)
     story.asks("FindCoordinator", 3, coordinator(), 6, settles=True)
     groups.go_on("1 is fenced", 2)
@@ -205,7 +196,7 @@ def _missing_replicas(story: TrioStory, groups: Groups) -> None:
     story.asks("OffsetFetch before the follower has it", 2, committed(), 9)
     story.passes(5)
     late.is_answered("a follower is paused: OffsetCommit")
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("3 is fenced", 1, LOG)
     story.asks("OffsetFetch when the follower is out", 2, committed(), 9)
     groups.commits("OffsetCommit with two in sync", 2, 6)

@@ -2,9 +2,8 @@
 
 from groupcoord.protocol.messages import InitProducerIdRequest
 from tests.conformance.trio_requests import fetch, offset_at, produce
-from tests.conformance.trio_story import Topics, TrioStory
+from tests.conformance.trio_story import SESSION_S, Topics, TrioStory
 
-PROPERTIES = {"leader.imbalance.check.interval.seconds": "3600"}
 TOPICS: Topics = {
     "safe": (((1, 2, 3), (2, 3, 1), (3, 1, 2)), {"min.insync.replicas": "2"}),
     "lone": (((1,), (3,)), {}),
@@ -47,7 +46,7 @@ def _followers_are_killed(story: TrioStory) -> None:
     refused = story.asks("at the killed one", 3, produce("safe", 2, "d"), 12)
     assert refused is None
     story.asks("its partition, at another one", 1, produce("safe", 2, "d"), 12)
-    story.passes(9)
+    story.passes(SESSION_S)
     patient.is_answered("acks=all for a minute")
     story.asks("the end for consumers", 1, offset_at("safe", 0), 10)
     story.partitions("3 is fenced", 1, *TOPICS)
@@ -56,16 +55,16 @@ def _followers_are_killed(story: TrioStory) -> None:
     story.asks("to a partition whose leader is gone", 2, produce("safe", 2, "d"), 12)
 
     story.act("kill", 2)
-    late = story.sends(1, produce("safe", 0, "e", timeout_ms=15_000), 12)
-    late.waits("2 is killed: acks=all for 15 s")
-    story.passes(9)
+    late = story.sends(1, produce("safe", 0, "e", timeout_ms=10_000), 12)
+    late.waits("2 is killed: acks=all for 10 s")
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 1, *TOPICS)
     story.asks("acks=all with too few in sync", 1, produce("safe", 0, "f"), 12)
     story.asks("acks=1 with too few in sync", 1, produce("safe", 0, "f", acks=1), 12)
     story.asks("the end for consumers, with too few in sync", 1, offset_at("safe", 0), 10)
     story.asks("what consumers see, with too few in sync", 1, fetch("safe", 0, 6), 12)
-    story.passes(6)
-    late.is_answered("acks=all for 15 s")
+    story.passes(3)
+    late.is_answered("acks=all for 10 s")
     story.act("start", 2)
     story.act("start", 3)
     story.partitions("2 and 3 are back", 1, *TOPICS)
@@ -86,7 +85,7 @@ def _the_leader_is_killed(story: TrioStory) -> None:
     story.asks("sequence 1 again", 1, produce("safe", 0, "s1", **producer, base_sequence=1), 12)
     story.act("kill", 1)
     story.asks("1 is killed: at a follower", 2, produce("safe", 0, "s2", **producer, base_sequence=2), 12)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("1 is fenced", 2, *TOPICS)
     story.asks("sequence 1 at the next leader", 2, produce("safe", 0, "s1", **producer, base_sequence=1), 12)
     story.asks("sequence 3 too early", 2, produce("safe", 0, "s3", **producer, base_sequence=3), 12)
@@ -104,7 +103,7 @@ def _the_leader_is_paused(story: TrioStory) -> None:
     zombie = story.sends(2, produce("safe", 0, "z"), 12)
     zombie.waits("2 is paused: acks=all")
     story.asks("at a follower, which knows no better", 3, produce("safe", 0, "i"), 12)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 3, *TOPICS)
     story.asks("at the next leader", 1, produce("safe", 0, "i"), 12)
     zombie.waits("the paused one says nothing")

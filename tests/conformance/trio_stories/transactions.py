@@ -15,14 +15,8 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
 )
 from tests.conformance.trio_requests import LATEST, fetch, offset_at, produce
-from tests.conformance.trio_story import CLOSED, Topics, TrioStory
+from tests.conformance.trio_story import CLOSED, SESSION_S, Topics, TrioStory
 
-PROPERTIES = {
-    "leader.imbalance.check.interval.seconds": "3600",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "2",
-    "transaction.state.log.min.isr": "1",
-}
 LOG = "__transaction_state"
 TOPICS: Topics = {
     "a": (((2, 1),), {}),
@@ -137,7 +131,7 @@ def _a_leader_is_killed(story: TrioStory, payments: Payments) -> None:
     early = story.sends(2, payments.record("a", "early"), 12)
     story.passes(1)
     early.is_answered("write while markers are missing")
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("3 is fenced", 2, *TOPICS)
     payments.describe("b has another leader", 2, settles=True)
     payments.ends_of("b has its marker", 1, "b", settles=True)
@@ -152,7 +146,7 @@ def _the_coordinator_is_killed(story: TrioStory, payments: Payments) -> None:
     payments.ends("the coordinator is killed: EndTxn", 2)
     payments.ends("the coordinator is killed: EndTxn at another broker", 3)
     story.asks("the coordinator is killed: FindCoordinator", 3, coordinator(), 6)
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("2 is fenced", 3, *TOPICS)
     story.asks("FindCoordinator", 3, coordinator(), 6, settles=True)
     payments.describe("at the third coordinator", 1, settles=True)
@@ -170,7 +164,7 @@ def _the_coordinator_is_paused(story: TrioStory, payments: Payments) -> None:
     story.act("pause", 1)
     asked = story.sends(1, payments.end(), 5)
     asked.waits("the coordinator is paused: EndTxn")
-    story.passes(9)
+    story.passes(SESSION_S)
     story.partitions("1 is fenced", 3, *TOPICS)
     payments.describe("at the fourth coordinator", 2, settles=True)
     payments.ends("EndTxn at the fourth coordinator", 2)

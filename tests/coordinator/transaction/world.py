@@ -69,6 +69,7 @@ class World:
 
     def _write_marker(
         self,
+        _coordinator: int,
         ctx: HandlerContext,
         marker: TransactionMarker,
         partition: TopicPartition,
