@@ -140,8 +140,8 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which records are committed and no transaction is open."""
-        first = self.producers.first_unstable_offset
+        """The offset up to which no transaction is open, or has ended by a marker that replicas in sync may lack."""
+        first = self.producers.first_unstable_at(self.high_watermark)
         if first is None or first >= self.high_watermark:
             return self.high_watermark
         return first if first >= self.log_start_offset else self._position_of(self.log_start_offset).offset
@@ -251,6 +251,7 @@ class PartitionLog:
         self.producers.check_marker(marker)
         self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
         self.producers.end_transaction(marker, offset, now_ms)
+        self.producers.replicated(self.high_watermark)
         time_ms = now_ms if append_time else NO_TIMESTAMP
         return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)
 
@@ -260,6 +261,10 @@ class PartitionLog:
         The last one may be cut off, and is left out then. Raises BatchError if they cannot be kept.
         Source: ``UnifiedLog.appendAsFollower``.
         """
+        first = self.epochs.entries[0]
+        if first.epoch and self.log_end_offset <= first.start_offset:  # no record is left of the epochs that are known
+            self.epochs = LeaderEpochCache([EpochEntry(0, self.log_end_offset)])
+            self.backend.epochs_changed(self)
         count = 0
         for extent in iter_batch_extents(records):
             batch = records[extent.position : extent.position + extent.size]
@@ -269,6 +274,7 @@ class PartitionLog:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
                 self.backend.epochs_changed(self)
             count += 1
+        self.producers.replicated(self.high_watermark)
         return count
 
     def lead_in(self, epoch: int) -> None:
@@ -411,7 +417,7 @@ class PartitionLog:
     @property
     def last_stable_position(self) -> LogOffsetMetadata:
         """Where the oldest open transaction begins, or the next batch will be."""
-        first = self.producers.first_unstable_offset
+        first = self.producers.first_unstable_at(self.high_watermark)
         if first is None or first >= self.high_watermark:
             return self.high_watermark_position
         return self._position_of(max(first, self.log_start_offset))

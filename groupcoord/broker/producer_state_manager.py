@@ -123,13 +123,16 @@ class VerificationState:
 class ProducerStateManager:
     """The producers of one log. ``partition`` is its name, ``topic-0``, for messages."""
 
-    __slots__ = ("_entries", "_ongoing", "_verifications", "partition")
+    __slots__ = ("_entries", "_ongoing", "_unreplicated", "_verifications", "partition")
 
     def __init__(self, partition: str) -> None:
         self.partition = partition
         self._entries: dict[int, ProducerStateEntry] = {}
         self._verifications: dict[int, VerificationState] = {}
         self._ongoing: list[tuple[int, int]] = []  # first offset and producer id of each open transaction, in order
+        self._unreplicated: list[
+            tuple[int, int]
+        ] = []  # first and last offset of each that has ended, as far as is known
 
     def __len__(self) -> int:
         """How much there is that can be forgotten one day."""
@@ -147,6 +150,23 @@ class ProducerStateManager:
     def first_unstable_offset(self) -> int | None:
         """Where the oldest open transaction begins; None if none is open."""
         return self._ongoing[0][0] if self._ongoing else None
+
+    def first_unstable_at(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins that is open, or whose marker is not below ``high_watermark``.
+
+        Source: ``ProducerStateManager.unreplicatedTxns``.
+        """
+        first = self.first_unstable_offset
+        self.replicated(high_watermark)
+        if not self._unreplicated:
+            return first
+        unreplicated = min(self._unreplicated)[0]
+        return unreplicated if first is None else min(first, unreplicated)
+
+    def replicated(self, high_watermark: int) -> None:
+        """All replicas in sync have what lies before ``high_watermark``: transactions whose markers are there are over."""
+        if self._unreplicated:
+            self._unreplicated = [ended for ended in self._unreplicated if ended[1] >= high_watermark]
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         """Has the producer a transaction open here, in that epoch?"""
@@ -218,6 +238,7 @@ class ProducerStateManager:
         aborted = self.aborted_by(marker, offset)
         if entry.current_txn_first_offset is not None:
             self._ongoing.remove((entry.current_txn_first_offset, producer_id))
+            self._unreplicated.append((entry.current_txn_first_offset, offset))
             entry.current_txn_first_offset = None
         return aborted
 

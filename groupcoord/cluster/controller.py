@@ -243,10 +243,14 @@ class ClusterController:
         ctx.emit(BrokerStateChanged, broker=broker_id, state=disk)
 
     def lose_disk(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty."""
+        """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty.
+
+        It cannot prove then that it was stopped in order. Source: ``LogManager.readBrokerEpochFromCleanShutdownFiles``.
+        """
         self._require(broker_id, "without its disk", BrokerState.STOPPED)
         self._without_disk.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="without its disk")
+        self._killed.add(broker_id)
         for topic, partition in self._partitions():
             copy = topic.copies[partition].get(broker_id)
             if copy is not None:
@@ -390,7 +394,7 @@ class ClusterController:
         self._broker.storage.broker_ended(broker_id, in_order=in_order)
 
     def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was killed may lack what was not flushed: it is eligible for nothing.
+        """A broker that was killed may lack what was not flushed, or has lost all: it is eligible for nothing.
 
         Source: ``ReplicationControlManager.handleUncleanBrokerShutdown``.
         """

@@ -1,7 +1,8 @@
 """Transactions and the logs that they write to: markers on their way into logs, and whether a log is part of a transaction.
 
-Markers come from the coordinator here, or by WriteTxnMarkers. A partition of ``__consumer_offsets`` is told through its shard,
-whose pending offsets count then, or are forgotten.
+Markers come from the coordinator here, or by WriteTxnMarkers. They are written as with acks=all: whoever sent one is told when
+all replicas in sync have it. A partition of ``__consumer_offsets`` is told through its shard, whose pending offsets count then,
+or are forgotten.
 Sources: ``KafkaApis.handleWriteTxnMarkersRequest``, ``CoordinatorPartitionWriter.maybeStartTransactionVerification`` and
 ``ReplicaManager.maybeStartTransactionVerificationForPartition``.
 """
@@ -12,12 +13,14 @@ from functools import partial
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.leader_election import NO_LEADER
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import NetworkCuts
 from groupcoord.coordinator.group_shard import RuntimeShard
 from groupcoord.coordinator.transaction.metadata import partition_hash
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
+from groupcoord.core.timers import TimerKey
 from groupcoord.core.transactional_write import (
     TopicPartition,
     TransactionalWrite,
@@ -36,6 +39,10 @@ from groupcoord.protocol.batches.record_batch import NO_SEQUENCE, BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 _NONE = -1
+_COORDINATOR_IS_NOT_READY = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
+)
+"""Errors of groups, which a coordinator of transactions does not expect: it is told NOT_LEADER_OR_FOLLOWER instead."""
 
 Told = Callable[[HandlerContext, ErrorCode], None]
 
@@ -57,6 +64,7 @@ class TransactionMarkers:
     ) -> None:
         """Write ``marker`` into ``partition``, and say what came of it: UNKNOWN_TOPIC_OR_PARTITION if there is none.
 
+        REQUEST_TIMED_OUT if replicas in sync do not have it within ``request.timeout.ms``; it stays in the log of the leader.
         With ``is_written`` it has taken the time that the disk takes.
         """
         topic, number = partition
@@ -68,7 +76,7 @@ class TransactionMarkers:
             told(ctx, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif topic == CONSUMER_OFFSETS:
             shard = self._shards[number]
-            shard.complete_transaction(ctx, marker, lambda later: told(later, ErrorCode.NONE), told)
+            shard.complete_transaction(ctx, marker, lambda later: told(later, ErrorCode.NONE), partial(_failed, told))
         elif not is_written and self._broker.disks.takes_time(leader := found.metadata.leaders[number]):
             self._broker.disks.write(
                 ctx.now_ms,
@@ -78,12 +86,32 @@ class TransactionMarkers:
                 lambda later: told(later, ErrorCode.NOT_LEADER_OR_FOLLOWER),
             )
         else:
-            try:
-                ctx.effects += self._broker.append_marker(topic, number, marker, ctx.now_ms)
-            except BatchError as problem:
-                told(ctx, problem.error)
-            else:
-                told(ctx, ErrorCode.NONE)
+            self._append(ctx, marker, found, number, told)
+
+    def _append(self, ctx: HandlerContext, marker: TransactionMarker, topic: Topic, number: int, told: Told) -> None:
+        """Source: ``ReplicaManager.appendRecords`` with ``requiredAcks`` -1, ``DelayedProduce``."""
+        broker, log = self._broker, topic.partitions[number]
+        try:
+            ctx.effects += broker.append_marker(topic.name, number, marker, ctx.now_ms)
+        except BatchError as problem:
+            told(ctx, problem.error)
+            return
+        end = log.log_end_offset
+        if log.high_watermark >= end:
+            told(ctx, ErrorCode.NONE)
+            return
+        key = TimerKey("marker", log.name, f"offset {end - 1} of epoch {log.leader_epoch}")
+
+        def replicated(later: HandlerContext, error: ErrorCode) -> None:
+            broker.timers.cancel(key)
+            told(later, error)
+
+        def timed_out(later: HandlerContext) -> None:
+            stop_waiting()
+            told(later, ErrorCode.REQUEST_TIMED_OUT)
+
+        stop_waiting = broker.replication.wait(log, end, replicated)
+        broker.timers.schedule(key, ctx.now_ms + int(str(broker.config["request.timeout.ms"])), timed_out)
 
     def send(
         self, coordinator: int, ctx: HandlerContext, marker: TransactionMarker, partition: TopicPartition, told: Told
@@ -130,6 +158,10 @@ class TransactionMarkers:
             ctx.reply(call, WriteTxnMarkersResponse())
         for marker, partition in wanted:
             self.write(ctx, marker, partition, partial(told, marker.producer_id, partition))
+
+
+def _failed(told: Told, ctx: HandlerContext, error: ErrorCode) -> None:
+    told(ctx, ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _COORDINATOR_IS_NOT_READY else error)
 
 
 def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[WritableTxnMarkerResult, ...]:

@@ -162,6 +162,14 @@ class TestTransactions:
         assert (entry.current_txn_first_offset, entry.coordinator_epoch) == (None, 2)
         assert (entry.last_timestamp_ms, entry.last_sequence, entry.last_data_offset) == (THEN_MS + 9, 1, 4)
 
+    def test_one_is_unstable_until_its_marker_is_replicated(self) -> None:
+        known = states(*(in_transaction(0, producer=producer, offset=producer) for producer in (1, 2, 3)))
+        known.end_transaction(marker(producer=2), 4, THEN_MS)
+        known.end_transaction(marker(producer=1), 5, THEN_MS)
+        assert [known.first_unstable_at(high_watermark) for high_watermark in (4, 5, 6)] == [1, 1, 3]
+        known.end_transaction(marker(producer=3), 6, THEN_MS)
+        assert [known.first_unstable_at(high_watermark) for high_watermark in (6, 7)] == [3, None]
+
     def test_of_several_the_oldest_that_is_open_says_what_is_stable(self) -> None:
         known = states(*(in_transaction(0, producer=producer, offset=producer) for producer in (1, 2, 3)))
         assert known.first_unstable_offset == 1

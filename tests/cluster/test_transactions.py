@@ -111,6 +111,16 @@ def test_a_marker_waits_for_the_log_of_offsets() -> None:
     assert set(errors(where.answer(asked)).values()) == {E.NONE}
 
 
+def test_a_coordinator_of_groups_that_is_not_ready_is_no_leader_to_that_of_transactions() -> None:
+    where, offsets = bench(), ("__consumer_offsets", 0)
+    where.take(where.node.resign(0, 0))
+    assert errors(marks(where, marker(offsets))) == {(7, *offsets): E.NOT_LEADER_OR_FOLLOWER}
+    where.node.load(0, 0)
+    assert errors(marks(where, marker(offsets))) == {(7, *offsets): E.NOT_LEADER_OR_FOLLOWER}
+    where.advance(1)
+    assert errors(marks(where, marker(offsets))) == {(7, *offsets): E.NONE}
+
+
 def test_the_topic_of_transactions_goes_and_comes_back() -> None:
     where = bench()
     open_transaction(where)

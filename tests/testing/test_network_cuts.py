@@ -8,7 +8,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
-from groupcoord.broker.leader_election import PartitionState
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.batches.record_batch import BatchError
@@ -256,15 +256,31 @@ async def test_followers_forget_what_the_leader_was_told_to_delete() -> None:
         assert orders.copies[0][follower].log_start_offset == 2
 
 
-async def test_a_leader_without_its_disk_takes_from_its_followers_what_they_have() -> None:
-    """It was eligible as the last of all, and stopped in order: the controller knows nothing of its disk."""
+async def test_a_broker_that_stopped_in_order_and_lost_its_disk_is_not_eligible() -> None:
+    """Its record of the clean shutdown is gone with the disk: it waits for another one that has all (KIP-966)."""
+    async with trio() as kafka:
+        last, behind, eligible = state(kafka).replicas
+        assert await outcome(await produce(kafka, last)) == ("NONE", 0)
+        for each in (behind, eligible, last):
+            await kafka.broker(each).stop()
+        assert state(kafka).elr == tuple(sorted((eligible, last)))
+        await kafka.broker(last).lose_disk()
+        await kafka.broker(last).start()
+        assert (state(kafka).leader, state(kafka).elr) == (NO_LEADER, (eligible,))
+        await kafka.broker(eligible).start()
+        assert (state(kafka).leader, copies(kafka)[last]) == (eligible, 1)
+
+
+async def test_a_last_leader_without_its_disk_takes_from_its_followers_what_they_have() -> None:
+    """Nobody is eligible, because all others were killed: Kafka lets the last leader lead again, whatever it has."""
     async with trio() as kafka:
         leader, *followers = state(kafka).replicas
         assert await outcome(await produce(kafka, leader)) == ("NONE", 0)
         for each in (*followers, leader):
-            await kafka.broker(each).stop()
+            await kafka.broker(each).kill()
+            await kafka.clock.advance(SESSION_S)
         await kafka.broker(leader).lose_disk()
-        for each in (leader, *followers):
+        for each in (*followers, leader):
             await kafka.broker(each).start()
         assert (state(kafka).leader, set(copies(kafka).values())) == (leader, {0})
         lost = [
@@ -288,6 +304,26 @@ async def test_a_follower_whose_leader_cannot_read_copies_with_the_next_record(m
         assert copies(kafka)[leader % 3 + 1] == 0
         assert await outcome(await produce(kafka, leader)) == ("NONE", 1)
         assert set(copies(kafka).values()) == {2}
+
+
+async def test_a_follower_that_gives_up_all_its_log_forgets_its_epochs() -> None:
+    """It wrote its first record in epoch 1, and the next leader, which did not copy it, has one of epoch 0 there."""
+    async with trio() as kafka:
+        leader, first, second = state(kafka).replicas
+        await kafka.broker(first).stop_copying()
+        assert await outcome(await produce(kafka, leader, acks=1)) == ("NONE", 0)
+        await kafka.broker(second).stop_copying()
+        await kafka.broker(leader).kill()
+        await kafka.clock.advance(SESSION_S)
+        assert await outcome(await produce(kafka, first, acks=1)) == ("NONE", 0)
+        await kafka.broker(first).kill()
+        await kafka.clock.advance(SESSION_S)
+        assert (state(kafka).leader, state(kafka).leader_epoch) == (second, 2)
+        await kafka.broker(first).copy_again()
+        await kafka.broker(first).start()
+        topic = kafka.core.broker.topics["orders"]
+        assert [topic.copies[0][each].epochs.of_offset(0) for each in (first, second)] == [0, 0]
+        assert (set(state(kafka).isr), copies(kafka)[first]) == ({first, second}, 1)
 
 
 async def test_logs_that_part_twice_are_truncated_twice() -> None:
