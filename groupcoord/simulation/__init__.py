@@ -6,6 +6,7 @@ result = simulate(4711)
 assert result.ok, result.text()
 """
 
+from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.invariants import INVARIANTS
 from groupcoord.simulation.invariants.base import Invariant, InvariantViolation
 from groupcoord.simulation.plan import (
@@ -14,7 +15,6 @@ from groupcoord.simulation.plan import (
     FAILURE_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
-    ActionKind,
     MemberPlan,
     PlannedAction,
     PlanOptions,

@@ -33,12 +33,13 @@ from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.application import GROUP
 from groupcoord.simulation.event_queue import EventQueue
 from groupcoord.simulation.failing_brokers import BrokerFailures
 from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
-from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, ActionKind, SimulationPlan
+from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
 from groupcoord.simulation.prng import Prng
 
 
@@ -148,7 +149,7 @@ class SimulatedBrokers:
         """The state of the only partition of ``__consumer_offsets``."""
         self.transaction_shard: TransactionShard = self.cluster.transactions.shards[0]
         """The state of the only partition of ``__transaction_state``."""
-        self.failures = BrokerFailures(self.cluster.controller, self._change, self.ids)
+        self.failures = BrokerFailures(self.cluster.controller, self._change, self.ids, self.cluster.broker.topics)
         """Lets brokers fail, and come back."""
         self._event_queue = event_queue
         self._observer = observer

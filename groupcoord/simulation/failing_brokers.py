@@ -1,13 +1,14 @@
-"""Brokers that fail, and come back: they are killed, stopped, suspended, cut off, or copy nothing any more."""
+"""Brokers that fail, and come back: they are killed, stopped, suspended or cut off, lose their disks, or copy nothing."""
 
 import contextlib
 from collections.abc import Callable, Sequence
 
+from groupcoord.broker.topic_store import TopicStore
 from groupcoord.cluster.broker_condition import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import CONTROLLER, Peer
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.simulation.plan import ActionKind
+from groupcoord.simulation.actions import ActionKind
 
 _Act = Callable[[ClusterController, HandlerContext, int], None]
 Change = Callable[[str, Callable[[ClusterController, HandlerContext], None]], None]
@@ -26,12 +27,14 @@ _CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER}
 class BrokerFailures:
     """Breaks brokers and mends them; what a broker cannot do in its state does not happen."""
 
-    def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int]) -> None:
-        self._controller, self._change, self._ids = controller, change, ids
+    def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int], topics: TopicStore) -> None:
+        self._controller, self._change, self._ids, self._topics = controller, change, ids, topics
 
     def fail(self, kind: ActionKind, broker_id: int) -> bool:
         """Let ``kind`` happen to a broker. Returns whether its connections are closed now."""
         state = self._controller.state_of(broker_id)
+        if kind is ActionKind.LOSE_DISK:
+            return self._lose_disk(broker_id, state)
         kills = kind is ActionKind.KILL_BROKER and state is not BrokerState.STOPPED
         if possible := kills or state is BrokerState.RUNNING:
             if kind in _CUTS:
@@ -39,6 +42,26 @@ class BrokerFailures:
             else:
                 self._act(_BREAKS[kind], broker_id)
         return possible and kind in _CLOSES_CONNECTIONS
+
+    def _lose_disk(self, broker_id: int, state: BrokerState) -> bool:
+        """Returns whether the broker was killed for that.
+
+        Of every partition another replica is in sync, at a broker that runs and that the controller hears. Otherwise Kafka,
+        too, may lose what was acknowledged: it is gone with the last disk that had it, and when nobody is eligible any more
+        the last leader leads again, without its disk, too.
+        """
+        others = {
+            one
+            for one in self._ids
+            if one not in (broker_id, *self._controller.cuts.stale)
+            and self._controller.state_of(one) is BrokerState.RUNNING
+        }
+        if any(others.isdisjoint(each.isr) for topic in self._topics.all() for each in topic.metadata.partitions):
+            return False
+        if kills := state is not BrokerState.STOPPED:
+            self._act(ClusterController.kill, broker_id)
+        self._act(ClusterController.lose_disk, broker_id)
+        return kills
 
     def mend(self, kind: ActionKind, broker_id: int) -> None:
         """What ``kind`` did to a broker is over."""

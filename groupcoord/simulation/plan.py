@@ -3,96 +3,23 @@
 A run is a function of its plan. Only this module and ``writer_plan.py`` use ``random``; ``PlanOptions`` says of what plans are.
 """
 
-import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from groupcoord.simulation.actions import (
+    BROKER_ACTIONS,
+    CLASSIC_KINDS,
+    COORDINATOR_ACTIONS,
+    FAILURES,
+    GROUP_KINDS,
+    TOPIC_ACTIONS,
+    ActionKind,
+)
 from groupcoord.simulation.writer_plan import WRITTEN_TOPIC, WriterPlan, draw_writers
-
-
-class ActionKind(enum.Enum):
-    """What can happen to a member or to the brokers. The value is the text, with placeholders."""
-
-    CRASH = "{member} crashes, and is started again {time} later"
-    LEAVE = "{member} closes its consumer, and is started again {time} later"
-    PAUSE = "{member} is suspended for {time}: it sends and reads nothing, no timer runs"
-    BUSY = "{member} does not poll for {time}: heartbeats go on, callbacks wait"
-    RESET = "the connections of {member} are reset, and it notices at once"
-    LOSE_REQUESTS = "the connections of {member} break without its noticing; requests under way are lost"
-    LOSE_ANSWERS = "the connections of {member} break without its noticing; responses under way are lost"
-    SLOW = "messages of {member} take up to {amount} ms, for {time}"
-    PARTITION = "{member} is cut off from all brokers for {time}; messages arrive late"
-    BLACKOUT = "{member} is cut off from all brokers for {time}; messages are lost"
-    TWIN = "another process starts with the instance id of {member}, for {time}"
-    SUBSCRIBE = "{member} changes its subscription"
-    REJOIN = "{member} asks for a rebalance"
-    SWITCH = "{member} closes its consumer, and is started again {time} later with the other protocol"
-    RELOAD = "the coordinator of {coordinated} resigns; {time} later it comes back and reads its log for {amount} ms"
-    MOVE = "another broker becomes the coordinator of {coordinated}, and reads its log for {amount} ms"
-    FAIL_APPEND = "the next append to {log} fails: {error}"
-    HOLD_APPEND = "the next append to {log} takes {time}"
-    LOSE_APPEND = "the next append to {log} takes {time}, and then fails: {error}"
-    GROW = "the topic refunds gets another partition"
-    DELETE = "the topic refunds is deleted, and created anew {time} later"
-    RESTART = (
-        "a broker restarts: its connections break, and its coordinators come back {time} later and read for {amount} ms"
-    )
-    MOVE_OUTPUT = "another broker becomes the leader of a partition of the topic invoices"
-    KILL_BROKER = "broker {broker} is killed, and started again {time} later"
-    STOP_BROKER = "broker {broker} shuts down in order, and is started again {time} later"
-    PAUSE_BROKER = "broker {broker} is suspended for {time}: its connections stay open, and it says nothing"
-    STOP_COPYING = "broker {broker} copies nothing from leaders for {time}"
-    CUT_BROKERS = "broker {broker} and the one behind it hear nothing of each other for {time}"
-    CUT_CONTROLLER = "broker {broker} and the controller hear nothing of each other for {time}"
-
-
-BROKER_ACTIONS = frozenset(
-    {
-        ActionKind.RELOAD,
-        ActionKind.MOVE,
-        ActionKind.FAIL_APPEND,
-        ActionKind.HOLD_APPEND,
-        ActionKind.LOSE_APPEND,
-        ActionKind.GROW,
-        ActionKind.DELETE,
-        ActionKind.RESTART,
-        ActionKind.MOVE_OUTPUT,
-    }
-)
-"""The actions that happen to the brokers, quickly. All others happen to a member, or to a broker that fails."""
-
-FAILURES = frozenset(
-    {
-        ActionKind.KILL_BROKER,
-        ActionKind.STOP_BROKER,
-        ActionKind.PAUSE_BROKER,
-        ActionKind.STOP_COPYING,
-        ActionKind.CUT_BROKERS,
-        ActionKind.CUT_CONTROLLER,
-    }
-)
-"""What happens to one of several brokers, whose id is the ``amount``."""
-
-COORDINATOR_ACTIONS = frozenset(
-    {
-        ActionKind.RELOAD,
-        ActionKind.MOVE,
-        ActionKind.FAIL_APPEND,
-        ActionKind.HOLD_APPEND,
-        ActionKind.LOSE_APPEND,
-    }
-)
-"""Those that happen to the coordinator of groups or, where there are any, of transactions."""
-
-TRANSACTION_ACTIONS = frozenset({ActionKind.RESTART, ActionKind.MOVE_OUTPUT})
-"""The actions of lives with transactions or producers only."""
 
 OUTPUT_TOPIC = "invoices"
 """Where members with transactions write a record for each one that they consume, and members that produce their records."""
-
-TOPIC_ACTIONS = frozenset({ActionKind.GROW, ActionKind.DELETE})
-"""The actions that need ``CHANGING_TOPIC``."""
 
 CHANGING_TOPIC = "refunds"
 """The topic that grows, is deleted and created, in groups all of whose members have the consumer protocol: there the
@@ -102,12 +29,6 @@ _FAILING_APPENDS = (ActionKind.FAIL_APPEND, ActionKind.LOSE_APPEND)
 _GOODBYES = (ActionKind.LEAVE, ActionKind.BUSY)
 """Not both in a consumer group, and no failing appends in one that migrates. A goodbye or a migration that could not be stored
 is undone, but not what it did to timers, in Kafka neither: who has left then stays for ever, without a session."""
-
-GROUP_KINDS = tuple(kind for kind in ActionKind if kind not in TRANSACTION_ACTIONS | FAILURES)
-"""What can happen to any group."""
-
-CLASSIC_KINDS = tuple(kind for kind in GROUP_KINDS if kind is not ActionKind.SWITCH and kind not in TOPIC_ACTIONS)
-"""What can happen to classic groups."""
 
 CLASSIC, CONSUMER = "classic", "consumer"
 """The protocols of members (``group.protocol``)."""

@@ -35,13 +35,13 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.coordinator_records.consumer_group import ConsumerGroupCurrentMemberAssignmentValue
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import SyncGroupResponse
+from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.plan import (
     CLASSIC,
     CONSUMER,
     CONSUMER_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
-    ActionKind,
     PlanOptions,
 )
 from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none

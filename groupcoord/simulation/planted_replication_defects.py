@@ -12,7 +12,8 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
-from groupcoord.simulation.plan import FAILURE_OPTIONS, ActionKind
+from groupcoord.simulation.actions import ActionKind
+from groupcoord.simulation.plan import FAILURE_OPTIONS
 from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none
 
 _NO_SUCH_ACKS = 2
@@ -73,6 +74,16 @@ def _elect_anybody(original: Any) -> Any:
     return lambda state, isr, elr, may_lead, _: original(state, isr, elr, may_lead, Election.UNCLEAN)
 
 
+def _alone_in_sync(original: Any) -> Any:
+    def appended(self: Any, ctx: Any, topic: Any, partition: int) -> None:
+        original(self, ctx, topic, partition)
+        leader = topic.metadata.leaders[partition]
+        if self.is_cut_off(leader):
+            self.replication.isr_changed(ctx, topic.partitions[partition], leader, (leader,), 1)
+
+    return appended
+
+
 _BEHIND = dataclasses.replace(
     FAILURE_OPTIONS,
     kinds=(ActionKind.KILL_BROKER, ActionKind.STOP_COPYING),
@@ -87,6 +98,12 @@ _BEHIND = dataclasses.replace(
 
 _FAR_BEHIND = dataclasses.replace(_BEHIND, failures_ms=(25_000, 60_000))
 """All brokers die but one, which has long been out of the ISR."""
+
+_CUT_OFF = dataclasses.replace(_BEHIND, kinds=(ActionKind.CUT_CONTROLLER,), failures_ms=(12_000, 25_000))
+"""Leaders hear nothing of the controller until long after they are fenced."""
+
+_WITHOUT_DISK = dataclasses.replace(_FAR_BEHIND, kinds=(ActionKind.LOSE_DISK, ActionKind.STOP_BROKER))
+"""Brokers without their disks come back while all others are gone."""
 
 REPLICATION_DEFECTS = (
     PlantedDefect(
@@ -160,5 +177,19 @@ REPLICATION_DEFECTS = (
         "replicas-converge",
         [Patch(ClusterController, "copy_again", return_none)],
         _BEHIND,
+    ),
+    PlantedDefect(
+        "alone-in-sync",
+        "A leader that hears nothing of the controller takes itself for the only replica in sync.",
+        "acknowledged-stays",
+        [Patch(Broker, "appended", _alone_in_sync)],
+        _CUT_OFF,
+    ),
+    PlantedDefect(
+        "eligible-without-disk",
+        "A broker that was killed, or lost its disk, may still lead what it was eligible for.",
+        "acknowledged-stays",
+        [Patch(ClusterController, "_shut_down_uncleanly", return_none)],
+        _WITHOUT_DISK,
     ),
 )

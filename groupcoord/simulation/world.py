@@ -11,6 +11,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.append_gate import HOLD
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.simulation.actions import COORDINATOR_ACTIONS, FAILURES, ActionKind
 from groupcoord.simulation.brokers import SimulatedBrokers
 from groupcoord.simulation.client import SimulatedClient
 from groupcoord.simulation.event_queue import Callback, EventQueue
@@ -21,11 +22,8 @@ from groupcoord.simulation.plan import (
     CHANGING_TOPIC,
     CLASSIC,
     CONSUMER,
-    COORDINATOR_ACTIONS,
-    FAILURES,
     OFFSETS_TOPIC,
     TRANSACTION_STATE,
-    ActionKind,
     MemberPlan,
     PlannedAction,
     SimulationPlan,

@@ -20,9 +20,9 @@ from groupcoord.simulation import (
     plan_from_seed,
     simulate_plan,
 )
+from groupcoord.simulation.actions import GROUP_KINDS, TOPIC_ACTIONS
 from groupcoord.simulation.invariants.base import InvariantViolation
 from groupcoord.simulation.invariants.consumer_groups import ConsumerReplay, MonotonicEpochs
-from groupcoord.simulation.plan import GROUP_KINDS, TOPIC_ACTIONS
 
 A = Call(1, 1, APIS[ApiKey.CONSUMER_GROUP_HEARTBEAT], 1, "a", "/127.0.0.1", 0)
 

@@ -27,6 +27,7 @@ from groupcoord.simulation import (
     plan_from_seed,
     simulate_plan,
 )
+from groupcoord.simulation.actions import FAILURES
 from groupcoord.simulation.invariants.replication import (
     AcknowledgedStays,
     OneLeader,
@@ -34,7 +35,7 @@ from groupcoord.simulation.invariants.replication import (
     ReplicasConverge,
     WrittenOnce,
 )
-from groupcoord.simulation.plan import CLASSIC, CONSUMER, FAILURES, OUTPUT_TOPIC
+from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC
 from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
 
 WRITERS = tuple(
@@ -112,6 +113,28 @@ def test_a_broker_that_is_killed_while_it_is_suspended_or_starts() -> None:
         )
     )
     assert "coordinator: broker 1 is starting" in text
+
+
+@pytest.mark.slow
+def test_brokers_that_lose_their_disks_one_after_the_other() -> None:
+    text = run(
+        plan_with(
+            fails(ActionKind.STOP_BROKER, 1, 20_000, 20_000),
+            *(fails(ActionKind.LOSE_DISK, broker, 5_000 + 20_000 * broker, 12_000) for broker in (1, 2, 3)),
+        )
+    )
+    assert text.count("is without its disk") == 3
+
+
+@pytest.mark.slow
+def test_the_last_broker_that_is_in_sync_keeps_its_disk() -> None:
+    text = run(
+        plan_with(
+            *(fails(ActionKind.STOP_BROKER, broker, 20_000, 30_000) for broker in (1, 2)),
+            fails(ActionKind.LOSE_DISK, 3, 30_000, 5_000),
+        )
+    )
+    assert "is without its disk" not in text
 
 
 @pytest.mark.slow

@@ -2,16 +2,18 @@ import random
 
 import pytest
 
-from groupcoord.simulation.plan import (
+from groupcoord.simulation.actions import (
     BROKER_ACTIONS,
-    CHANGING_TOPIC,
     CLASSIC_KINDS,
-    CONSUMER_OPTIONS,
     FAILURES,
     GROUP_KINDS,
     TOPIC_ACTIONS,
-    TRANSACTION_OPTIONS,
     ActionKind,
+)
+from groupcoord.simulation.plan import (
+    CHANGING_TOPIC,
+    CONSUMER_OPTIONS,
+    TRANSACTION_OPTIONS,
     MemberPlan,
     PlannedAction,
     PlanOptions,

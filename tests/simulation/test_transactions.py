@@ -24,6 +24,7 @@ from groupcoord.simulation import (
     plan_from_seed,
     simulate_plan,
 )
+from groupcoord.simulation.actions import COORDINATOR_ACTIONS
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.invariants.transactions import (
     ExactlyOnce,
@@ -34,7 +35,7 @@ from groupcoord.simulation.invariants.transactions import (
     TransactionReplay,
     TransactionsEnd,
 )
-from groupcoord.simulation.plan import CLASSIC, CONSUMER, COORDINATOR_ACTIONS, OFFSETS_TOPIC, OUTPUT_TOPIC
+from groupcoord.simulation.plan import CLASSIC, CONSUMER, OFFSETS_TOPIC, OUTPUT_TOPIC
 from groupcoord.simulation.transactional_application import OpenTransaction
 
 EMPTY, ONGOING = TransactionState.EMPTY.value, TransactionState.ONGOING.value

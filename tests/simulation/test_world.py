@@ -11,7 +11,7 @@ from groupcoord.simulation import (
     plan_from_seed,
     simulate_plan,
 )
-from groupcoord.simulation.plan import BROKER_ACTIONS, GROUP_KINDS
+from groupcoord.simulation.actions import BROKER_ACTIONS, GROUP_KINDS
 
 
 def plan_with(

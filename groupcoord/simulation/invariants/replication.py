@@ -62,12 +62,15 @@ class _StaysInTheLog(ReplicationInvariant):
             self._led_anew.add((event.topic, event.partition))
 
     def step_done(self) -> None:
-        """Look at what a new leader has."""
-        while self._led_anew:
-            partition = self._led_anew.pop()
-            leader = self.topic(partition[0]).metadata.leaders[partition[1]]
-            if leader != NO_LEADER:
-                self._check(partition, leader, "leads")
+        """Look at what a new leader has, as soon as it runs: one that has died is a leader until its session ends."""
+        broker = self.context.brokers.cluster.broker
+        for name, number in list(self._led_anew):
+            topic = self.topic(name)
+            leader, runs = topic.metadata.leaders[number], broker.is_led(topic, number)
+            if runs:
+                self._check((name, number), leader, "leads")
+            if runs or leader == NO_LEADER:
+                self._led_anew.remove((name, number))
 
     def finish(self) -> None:
         """Look at every replica."""

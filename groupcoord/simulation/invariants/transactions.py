@@ -218,15 +218,29 @@ class StableOffset(MarkedPartitions):
             self._stable.pop(event.partition, None)  # a new leader hears of its followers first
 
     def step_done(self) -> None:
+        broker = self.context.brokers.cluster.broker
         for number, log in self.outputs():
+            if not broker.is_led(broker.topics[OUTPUT_TOPIC], number):
+                continue
             stable = log.last_stable_offset
             if stable < self._stable.get(number, 0):
                 raise self.violation(f"that of {log.name} goes back from {self._stable[number]} to {stable}")
             self._stable[number] = stable
-            for (partition, producer_id), first in self._first.items():
-                if partition == number and first < stable:
+            for (partition, producer_id), first in list(self._first.items()):
+                if partition != number or first >= stable:
+                    continue
+                if not _has_marker(log, producer_id, first):
                     of = f"producer {producer_id} has a transaction open from {first} on"
                     raise self.violation(f"that of {log.name} is {stable}, and {of}")
+                del self._first[partition, producer_id]  # the coordinator waited too long, and does not know yet
+
+
+def _has_marker(log: PartitionLog, producer_id: int, first: int) -> bool:
+    """Is there a marker of that producer behind the offset ``first``?"""
+    return any(
+        header.control and header.producer_id == producer_id and header.base_offset > first
+        for header, _ in _batches(log)
+    )
 
 
 class TransactionsEnd(TransactionInvariant):
