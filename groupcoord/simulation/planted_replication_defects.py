@@ -50,9 +50,9 @@ def _truncate_at_once(original: Any) -> Any:
 
 
 def _same_epoch(original: Any) -> Any:
-    def set_state(self: Any, partition: int, state: Any) -> None:
+    def set_state(self: Any, partition: int, state: Any, **options: Any) -> None:
         before = self.metadata.partitions[partition].leader_epoch
-        original(self, partition, state)
+        original(self, partition, state, **options)
         states = list(self.metadata.partitions)
         states[partition] = states[partition]._replace(leader_epoch=before)
         self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
