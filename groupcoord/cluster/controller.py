@@ -15,7 +15,16 @@ from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionStat
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.broker_condition import BrokerCondition, BrokerState
 from groupcoord.cluster.leader_rebalance import LeaderRebalance
-from groupcoord.cluster.network_cuts import CLIENTS, CONTROLLER, NetworkCuts, Peer, StaleMetadata, named
+from groupcoord.cluster.network_cuts import (
+    CLIENTS,
+    CONTROLLER,
+    NetworkCuts,
+    Peer,
+    StaleMetadata,
+    named,
+    other_broker,
+    require_cut,
+)
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.cluster.replica_lag import ReplicaLag
@@ -273,7 +282,7 @@ class ClusterController:
             self.cuts.stale[broker_id] = StaleMetadata(self._broker)
             self._begin_session_end(broker_id, ctx.now_ms)
         else:
-            other = self._other(broker_id, peer)
+            other = other_broker(broker_id, peer, self._states)
             self.cuts.cut(broker_id, other)
             self._lag.cannot_copy(broker_id, ctx.now_ms)
             self._lag.cannot_copy(other, ctx.now_ms)
@@ -283,11 +292,11 @@ class ClusterController:
         """Mend what ``cut_off`` has cut. A broker that was fenced meanwhile hears what it missed, and follows."""
         self._require_known(broker_id)
         if peer == CLIENTS:
-            self._require_cut(broker_id in self._cluster.unreachable, broker_id, peer)
+            require_cut(broker_id in self._cluster.unreachable, broker_id, peer)
             self._cluster.unreachable.discard(broker_id)
             self._silent.end(ctx, broker_id)
         elif peer == CONTROLLER:
-            self._require_cut(broker_id in self.cuts.stale, broker_id, peer)
+            require_cut(broker_id in self.cuts.stale, broker_id, peer)
             self.require_controller(f"start it before broker {broker_id} is connected to it again")
             del self.cuts.stale[broker_id]
             if broker_id in self._cluster.fenced:
@@ -297,25 +306,12 @@ class ClusterController:
                 self._copies_again(broker_id)
                 self._catch_up(ctx)
         else:
-            other = self._other(broker_id, peer)
+            other = other_broker(broker_id, peer, self._states)
             self.cuts.heal(broker_id, other)
             for each in (broker_id, other):
                 self._copies_again(each)
             self._catch_up(ctx)
         ctx.emit(BrokerStateChanged, broker=broker_id, state=f"connected to {named(peer)} again")
-
-    def _other(self, broker_id: int, peer: Peer) -> int:
-        if peer not in self._states or peer == broker_id:
-            others = ", ".join(str(one) for one in self._states if one != broker_id)
-            raise ValueError(
-                f"broker {broker_id} cannot be cut off from {peer!r}: from broker {others}, from 'controller' or 'clients'"
-            )
-        return int(peer)
-
-    @staticmethod
-    def _require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
-        if not is_cut:
-            raise ValueError(f"broker {broker_id} is not cut off from {named(peer)}")
 
     def _require_known(self, broker_id: int) -> None:
         if broker_id not in self._states:

@@ -5,7 +5,7 @@ the clients' cut, three real brokers were asked what comes of it: tests/conforma
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
@@ -121,3 +121,19 @@ class NetworkCuts:
     def touches(self, broker_id: int) -> bool:
         """Is that broker cut off from any other?"""
         return any(broker_id in pair for pair in self._between)
+
+
+def other_broker(broker_id: int, peer: Peer, ids: Collection[int]) -> int:
+    """The broker that ``peer`` is. Raises ValueError for what a broker cannot be cut off from."""
+    if peer not in ids or peer == broker_id:
+        others = ", ".join(str(one) for one in ids if one != broker_id)
+        raise ValueError(
+            f"broker {broker_id} cannot be cut off from {peer!r}: from broker {others}, from 'controller' or 'clients'"
+        )
+    return int(peer)
+
+
+def require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
+    """Raises ValueError if there is nothing to mend."""
+    if not is_cut:
+        raise ValueError(f"broker {broker_id} is not cut off from {named(peer)}")
