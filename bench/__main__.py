@@ -13,6 +13,7 @@ NAMES = (
     "consumers",
     "storage",
     "offsets",
+    "commits",
     "transactions",
     "producer",
     "proxy",

@@ -1,9 +1,9 @@
 /* Closed-loop load for length-prefixed request/response servers on loopback.
 
-   usage: load PORT SECONDS FRAMES
-   FRAMES is a file of int32-length-prefixed frames, one per connection. Each connection sends its frame, reads one whole
-   length-prefixed answer, and sends again, until SECONDS are over. Prints: answers per second, median and 99th percentile
-   of the time to answer in microseconds. Connects to 127.0.0.1 only. */
+   usage: load PORT SECONDS FRAMES EACH
+   FRAMES is a file of int32-length-prefixed frames, EACH of them for one connection after the other. Each connection sends a
+   frame, reads one whole length-prefixed answer, and sends its next one, until SECONDS are over. Prints: answers per second,
+   median and 99th percentile of the time to answer in microseconds, answers. Connects to 127.0.0.1 only. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -18,8 +18,8 @@
 
 struct connection {
     int fd;
-    char *frame;
-    size_t size, have;
+    char **frames;
+    size_t *sizes, next, have;
     char answer[65536];
     double sent_at;
 };
@@ -35,10 +35,14 @@ static void fail(const char *what) {
     exit(1);
 }
 
+static size_t each;
+
 static void ask(struct connection *c) {
+    size_t size = c->sizes[c->next];
     c->have = 0;
     c->sent_at = now();
-    if (write(c->fd, c->frame, c->size) != (ssize_t)c->size) fail("write");
+    if (write(c->fd, c->frames[c->next], size) != (ssize_t)size) fail("write");
+    c->next = (c->next + 1) % each;
 }
 
 static int compare(const void *a, const void *b) {
@@ -47,22 +51,30 @@ static int compare(const void *a, const void *b) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) return fprintf(stderr, "usage: load PORT SECONDS FRAMES\n"), 2;
+    if (argc != 5 || !(each = strtoul(argv[4], NULL, 10)))
+        return fprintf(stderr, "usage: load PORT SECONDS FRAMES EACH\n"), 2;
     double seconds = atof(argv[2]);
     FILE *frames = fopen(argv[3], "rb");
     if (!frames) fail(argv[3]);
-    size_t count = 0, room = 16, samples = 0, sample_room = 1 << 20;
+    size_t count = 0, frame = 0, room = 16, samples = 0, sample_room = 1 << 20;
     struct connection *connections = malloc(room * sizeof *connections);
     float *latencies = malloc(sample_room * sizeof *latencies);
     uint32_t length;
     while (fread(&length, 4, 1, frames) == 1) {
-        if (count == room) connections = realloc(connections, (room *= 2) * sizeof *connections);
-        struct connection *c = &connections[count++];
-        c->size = ntohl(length) + 4;
-        c->frame = malloc(c->size);
-        memcpy(c->frame, &length, 4);
-        if (fread(c->frame + 4, c->size - 4, 1, frames) != 1) fail("frames");
+        if (!frame) {
+            if (count == room) connections = realloc(connections, (room *= 2) * sizeof *connections);
+            connections[count].frames = malloc(each * sizeof(char *));
+            connections[count].sizes = malloc(each * sizeof(size_t));
+            connections[count++].next = 0;
+        }
+        struct connection *c = &connections[count - 1];
+        size_t size = c->sizes[frame] = ntohl(length) + 4;
+        char *bytes = c->frames[frame] = malloc(size);
+        memcpy(bytes, &length, 4);
+        if (fread(bytes + 4, size - 4, 1, frames) != 1) fail("frames");
+        frame = (frame + 1) % each;
     }
+    if (frame) return fprintf(stderr, "the last connection has %zu frames of %zu\n", frame, each), 2;
     int poll = epoll_create1(0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1]))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -97,6 +109,6 @@ int main(int argc, char **argv) {
     double took = now() - start;
     if (!samples) return fprintf(stderr, "no answer at all\n"), 1;
     qsort(latencies, samples, sizeof *latencies, compare);
-    printf("%.0f %.1f %.1f\n", answers / took, latencies[samples / 2], latencies[samples * 99 / 100]);
+    printf("%.0f %.1f %.1f %zu\n", answers / took, latencies[samples / 2], latencies[samples * 99 / 100], answers);
     return 0;
 }

@@ -10,19 +10,20 @@ from typing import NamedTuple
 
 
 class Result(NamedTuple):
-    """Answers per second, and how long an answer took (microseconds)."""
+    """Answers per second, how long an answer took (microseconds), and how many there were."""
 
     per_second: float
     median_us: float
     p99_us: float
+    answers: float
 
 
-def run(port: int, seconds: float, frames: Sequence[bytes]) -> Result:
-    """One connection per frame, each sending its frame again as soon as it is answered."""
+def run(port: int, seconds: float, frames: Sequence[bytes], each: int = 1) -> Result:
+    """One connection for ``each`` of the frames, which sends them in turn, the next one as soon as the last one is answered."""
     with tempfile.NamedTemporaryFile(suffix=".frames") as file:
         file.write(b"".join(frames))
         file.flush()
-        command = [str(_binary()), str(port), str(seconds), file.name]
+        command = [str(_binary()), str(port), str(seconds), file.name, str(each)]
         finished = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60)
     return Result(*map(float, finished.stdout.split()))
 

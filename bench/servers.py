@@ -1,9 +1,13 @@
 """The servers that are measured, each a process of its own on loopback that ends with the ``with`` block."""
 
 import contextlib
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ECHO = """
@@ -82,6 +86,13 @@ class Running:
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
+    @property
+    def processor_seconds(self) -> float:
+        """The processor time of the process so far, that of the kernel for it included."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
 
 @contextlib.contextmanager
 def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
@@ -96,6 +107,22 @@ def echo(loop: str = "asyncio") -> Iterator[Running]:
     """A server that only sends back what it gets."""
     with _started([sys.executable, "-c", ECHO, loop]) as server:
         yield server
+
+
+@contextlib.contextmanager
+def kfake(topic: str, partitions: int) -> Iterator[Running]:
+    """The broker in one process that Go programs are tested with, franz-go's kfake, with this topic."""
+    with _started([str(_kfake()), topic, str(partitions)]) as server:
+        yield server
+
+
+@cache
+def _kfake() -> Path:
+    if shutil.which("go") is None:
+        raise SystemExit("bench: Go is needed for kfake, its peer")
+    binary = Path(tempfile.mkdtemp(prefix="groupcoord-bench-")) / "kfake"
+    subprocess.run(["go", "build", "-o", str(binary), "."], cwd=Path(__file__).with_name("kfake"), check=True)
+    return binary
 
 
 @contextlib.contextmanager
