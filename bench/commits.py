@@ -60,9 +60,7 @@ def _rounds(connections: int, partitions: int) -> list[list[Measured]]:
             stack.enter_context(kfake(_TOPIC, partitions)),
         ]
         frames = [_frames(server.port, connections, partitions) for server in servers]
-        return [
-            [_measured(server, sent) for server, sent in zip(servers, frames, strict=True)] for _ in range(ROUNDS)
-        ]
+        return [[_measured(server, sent) for server, sent in zip(servers, frames, strict=True)] for _ in range(ROUNDS)]
 
 
 def _measured(server: Running, frames: list[bytes]) -> Measured:

@@ -1,8 +1,10 @@
 """Compiles schemas to functions: bytes → message, and message → pieces of bytes.
 
 A schema is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: neighbouring fields of fixed size
-become one call of ``struct``, and nothing is looked up while a message is read or written. kio's own reader is not used for
-bytes from the network: a length of four billion ends the process, and an unknown tagged field is an error to it.
+become one call of ``struct``, and nothing is looked up while a message is read or written. What is inside of a message stands
+in the same function, and its fields are set without an ``__init__``: each call would take as long as reading the fields. kio's
+own reader is not used for bytes from the network: a length of four billion ends the process, and an unknown tagged field is an
+error to it.
 
 A compiled reader only fails for malformed bytes; ``diagnostics`` says where and why.
 """
@@ -44,6 +46,11 @@ def _id_from(data: bytes) -> uuid.UUID | None:
     return None if data == _NO_ID else uuid.UUID(bytes=data)
 
 
+def _set_fields(message: object, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(message, name, value)
+
+
 _NO_ID = bytes(16)
 _EMPTY: dict[str, object] = {"string": "", "bytes": b""}
 _SCOPE = {
@@ -52,6 +59,8 @@ _SCOPE = {
     "VARINTS": flexible_versions.VARINTS,
     "NO_ID": _NO_ID,
     "id_from": _id_from,
+    "new": object.__new__,
+    "set_fields": _set_fields,
     "unpack_from": struct.unpack_from,
     "pack": struct.pack,
     "read_varint": flexible_versions.read_varint,
@@ -85,23 +94,8 @@ class _Source:
     def reader(self, schema: MessageSchema) -> Any:
         """(data, at, size) → (message, end)."""
         body = _ReadBody(self, schema.flexible)
-        arguments = []
-        known = {}
-        for field in schema.fields:
-            if field.tag is None:
-                arguments.append(f"{field.name}=v_{field.name}")
-                body.field(field, f"v_{field.name}")
-            else:
-                known[field.tag] = field.name, self.tag_reader(field)
-        if known:
-            arguments.append("**tagged")
-            with body.block("if data[at]:"):
-                body.line(f"tagged, at = read_tags(data, at, size, {self.bind('known', known)})")
-            with body.block("else:"):
-                body.line("tagged, at = {}, at + 1")
-        elif schema.flexible:
-            body.line("at = skip_tags(data, at, size) if data[at] else at + 1")
-        body.line(f"return {self.bind('Message', schema.message)}({', '.join(arguments)}), at")
+        body.message(schema, "message")
+        body.line("return message, at")
         return self.function(f"read_{schema.message.__name__}", "data, at, size", body)
 
     def tag_reader(self, field: SchemaField) -> Any:
@@ -113,24 +107,14 @@ class _Source:
 
     def writer(self, schema: MessageSchema) -> Any:
         """(message, out) → None."""
-        body = _WriteBody(self, schema.flexible, schema.may_hold_none())
-        tagged = []
-        for field in sorted(schema.fields, key=lambda field: field.tag or 0):
-            if field.tag is None:
-                body.field(field)
-            else:
-                default = schema.defaults()[field.name]
-                tagged.append(TaggedField(field.tag, field.name, default, self.tag_writer(field)))
-        if tagged:
-            body.line(f"write_tags(message, out, {self.bind('tagged', tagged)})")
-        elif schema.flexible:
-            body.fixed("B", "0")
+        body = _WriteBody(self, schema.flexible)
+        body.message(schema, "message")
         return self.function(f"write_{schema.message.__name__}", "message, out", body)
 
     def tag_writer(self, field: SchemaField) -> Any:
         """(message, out) → None, for one field of the message."""
-        body = _WriteBody(self, flexible=True, may_hold_none=frozenset())
-        body.field(field)
+        body = _WriteBody(self, flexible=True)
+        body.field(field, f"message.{field.name}")
         return self.function(f"write_{field.name}", "message, out", body)
 
 
@@ -143,6 +127,12 @@ class _Body(ABC):
         self.indent = "    "
         self.codes = ""
         self.waiting: list[str] = []
+        self.names = 0
+
+    def item_name(self) -> str:
+        """A new name for the items of an array."""
+        self.names += 1
+        return f"item{self.names}"
 
     def fixed(self, code: str, expression: str) -> None:
         """A field of fixed size, with its code in ``struct``."""
@@ -176,11 +166,35 @@ class _Body(ABC):
 
 
 class _ReadBody(_Body):
-    """Reads ``data`` from ``at`` on into variables."""
+    """Reads ``data`` from ``at`` on into variables and fields of messages."""
 
     def struct_call(self, codes: struct.Struct, waiting: str) -> None:
         self.line(f"{waiting}, = {self.source.bind('unpack', codes.unpack_from)}(data, at)")
         self.line(f"at += {codes.size}")
+
+    def message(self, schema: MessageSchema, target: str) -> None:
+        """Read a message, or a dict of its fields. Fields of a message that are not on the wire get their defaults."""
+        is_dict = issubclass(schema.message, dict)
+        place = (lambda name: f"{target}[{name!r}]") if is_dict else (lambda name: f"{target}.{name}")
+        self.line(f"{target} = " + ("{}" if is_dict else f"new({self.source.bind('Message', schema.message)})"))
+        read = {field.name for field in schema.fields if field.tag is None}
+        for name, default in () if is_dict else schema.defaults().items():
+            if name not in read:
+                self.line(f"{place(name)} = {self.source.bind('default', default)}")
+        known = {}
+        for field in schema.fields:
+            if field.tag is None:
+                self.field(field, place(field.name))
+            else:
+                known[field.tag] = field.name, self.source.tag_reader(field)
+        if known:
+            with self.block("if data[at]:"):
+                self.line(f"tagged, at = read_tags(data, at, size, {self.source.bind('known', known)})")
+                self.line(f"{target}.update(tagged)" if is_dict else f"set_fields({target}, tagged)")
+            with self.block("else:"):
+                self.line("at += 1")
+        elif schema.flexible:
+            self.line("at = skip_tags(data, at, size) if data[at] else at + 1")
 
     def field(self, field: SchemaField, target: str) -> None:
         """Read a field."""
@@ -227,11 +241,12 @@ class _ReadBody(_Body):
                 self.line(f"{target} = unpack_from(f'>{{n}}{code}', data, at)")
                 self.line(f"at += n * {struct.calcsize('>' + code)}")
             else:
-                self.line("items = []")
+                item = self.item_name()
+                self.line(f"{item}s = []")
                 with self.block("for _ in range(n):"):
-                    self.field(field._replace(is_array=False, is_nullable=False), "item")
-                    self.line("items.append(item)")
-                self.line(f"{target} = tuple(items)")
+                    self.field(field._replace(is_array=False, is_nullable=False), item)
+                    self.line(f"{item}s.append({item})")
+                self.line(f"{target} = tuple({item}s)")
 
     def struct(self, schema: MessageSchema, field: SchemaField, target: str) -> None:
         if field.is_nullable and field.tag is not None:  # behind a varint that is 0 for null
@@ -239,8 +254,7 @@ class _ReadBody(_Body):
         elif field.is_nullable:  # KIP-893: behind a byte that is negative for null
             self.fixed("b", "n")
         with self.unless_null(field.is_nullable, target):
-            read = self.source.bind("read", self.source.reader(schema))
-            self.line(f"{target}, at = {read}(data, at, size)")
+            self.message(schema, target)
 
     def refuse(self, condition: str, is_nullable: bool) -> None:
         with self.block(f"if {condition}:" if is_nullable else f"if n < 0 or {condition}:"):
@@ -260,22 +274,33 @@ class _ReadBody(_Body):
 class _WriteBody(_Body):
     """Gives the pieces of ``message`` to ``out``."""
 
-    def __init__(self, source: _Source, flexible: bool, may_hold_none: frozenset[str]) -> None:
-        super().__init__(source, flexible)
-        self.may_hold_none = may_hold_none
-
-    def struct_call(self, codes: struct.Struct, waiting: str) -> None:
-        self.line(f"out({self.source.bind('pack', codes.pack)}({waiting}))")
-
-    def field(self, field: SchemaField) -> None:
-        """Write a field of the message.
+    def message(self, schema: MessageSchema, message: str) -> None:
+        """Write the message that the expression ``message`` stands for.
 
         Where our field can be None and this version has no null, it writes the empty value: JoinGroup v6 says ``""`` for no
         protocol.
         """
-        value = f"message.{field.name}"
-        if field.name in self.may_hold_none and not field.is_nullable and field.kind != "uuid":
-            value = f"({value} or {'()' if field.is_array else repr(_EMPTY[field.kind])})"
+        may_hold_none = schema.may_hold_none()
+        tagged = []
+        for field in sorted(schema.fields, key=lambda field: field.tag or 0):
+            value = f"{message}.{field.name}"
+            if field.tag is not None:
+                default = schema.defaults()[field.name]
+                tagged.append(TaggedField(field.tag, field.name, default, self.source.tag_writer(field)))
+            elif field.name in may_hold_none and not field.is_nullable and field.kind != "uuid":
+                self.field(field, f"({value} or {'()' if field.is_array else repr(_EMPTY[field.kind])})")
+            else:
+                self.field(field, value)
+        if tagged:
+            self.line(f"write_tags({message}, out, {self.source.bind('tagged', tagged)})")
+        elif schema.flexible:
+            self.fixed("B", "0")
+
+    def struct_call(self, codes: struct.Struct, waiting: str) -> None:
+        self.line(f"out({self.source.bind('pack', codes.pack)}({waiting}))")
+
+    def field(self, field: SchemaField, value: str) -> None:
+        """Write a field, which has ``value``."""
         if field.is_array:
             self.array(field, value)
         else:
@@ -318,15 +343,15 @@ class _WriteBody(_Body):
             if field.kind in FIXED and field.kind != "uuid":
                 self.line(f"out(pack(f'>{{len(items)}}{FIXED[field.kind]}', *items))")
             else:
-                with self.block("for item in items:"):
-                    self.value(field._replace(is_nullable=False), "item")
+                item = self.item_name()
+                with self.block(f"for {item} in items:"):
+                    self.value(field._replace(is_nullable=False), item)
 
     def struct(self, schema: MessageSchema, field: SchemaField, value: str) -> None:
         with self.unless_null(field.is_nullable, value, b"\xff" if field.tag is None else b"\0"):
             if field.is_nullable:  # KIP-893; a tagged one says the same as a varint, where null is 0
                 self.fixed("b", "1")
-            write = self.source.bind("write", self.source.writer(schema))
-            self.line(f"{write}({value}, out)")
+            self.message(schema, value)
 
     def null(self, code: str) -> bytes:
         """The length of what is null."""
