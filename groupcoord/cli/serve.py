@@ -373,7 +373,7 @@ async def _serve_node(
         config.served[0].host,
         config.served[0].port,
         now_ms=now_ms,
-        listeners=[event_logging.log_event],
+        listeners=event_logging.listeners(),
         brokers=assembly.brokers,
         files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
@@ -438,7 +438,7 @@ async def _serve_with_control(
             port=config.served[0].port,
             data_dir=arguments.data_dir,
             detailed_trace=arguments.page,
-            listeners=[event_logging.log_event],
+            listeners=event_logging.listeners(),
         )
     except ValueError as problem:
         return complain("serve", str(problem), 2)

@@ -450,6 +450,11 @@ class ClusterCore:
         return self._execute_appends(effects, now_ms) + self.flush(now_ms)
 
     def _submit_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
+        for effect in effects:
+            if type(effect) is Append:
+                break
+        else:
+            return effects  # as it is for a request that is refused
         carried: list[Effect] = []
         waiting = deque(effects)
         while waiting:

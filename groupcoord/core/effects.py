@@ -3,7 +3,7 @@
 Nothing in here does anything. A handler decides and returns effects; the shell carries them out in order.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from groupcoord.core.events import Cause, Event, Requested
@@ -76,8 +76,7 @@ class CloseConnection(NamedTuple):
     origin: Origin | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRecord:
+class LogRecord(NamedTuple):
     """The bytes of one record; a ``value`` of None is a tombstone."""
 
     key: bytes
@@ -135,10 +134,34 @@ class Append(NamedTuple):
     marker: TransactionMarker | None = None
 
 
-class EmitEvent(NamedTuple):
-    """An event for the listeners of a server, such as its log or a trace."""
+class EmitEvent:
+    """An event for the listeners of a server, such as its log or a trace.
 
-    event: Event
+    To make it may cost more than the request that it is about: that is done when the first listener asks for it.
+    """
+
+    __slots__ = ("_event",)
+    __match_args__ = ("event",)
+
+    def __init__(self, event: Event | Callable[[], Event]) -> None:
+        self._event = event
+
+    def __repr__(self) -> str:
+        return f"EmitEvent({self.event!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EmitEvent) and self.event == other.event
+
+    def __hash__(self) -> int:
+        return hash(self.event)
+
+    @property
+    def event(self) -> Event:
+        """The event, the same object each time."""
+        event = self._event
+        if not isinstance(event, Event):
+            event = self._event = event()
+        return event
 
 
 Effect = Reply | RawReply | NoReply | CloseConnection | Append | EmitEvent

@@ -1,5 +1,6 @@
 """Collects the effects (replies, appends, events) that handling one request or one timer produces."""
 
+from functools import partial
 from typing import Any
 
 from groupcoord.core.effects import (
@@ -64,5 +65,9 @@ class HandlerContext:
         self.effects.append(Append(append_id, topic, partition, records, producer_id, producer_epoch, marker))
 
     def emit(self, event: type[Event], **fields: Any) -> None:
-        """Say that something happened; time and cause are this turn's."""
-        self.effects.append(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **fields)))
+        """Say that something happened; time and cause are this turn's. The event is made when a listener asks for it."""
+        self.effects.append(EmitEvent(partial(_event, event, self.now_ms, self.origin, fields)))
+
+
+def _event(made: type[Event], at_ms: int, origin: Origin, fields: dict[str, Any]) -> Event:
+    return made(at_ms=at_ms, cause=origin.as_cause() if isinstance(origin, Call) else origin, **fields)

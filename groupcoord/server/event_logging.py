@@ -197,6 +197,11 @@ class LogFile(NamedTuple):
     files: int
 
 
+def listeners() -> list[Callable[[Event], None]]:
+    """``log_event``, if the level that is set lets events through at all: without listeners no event is even made."""
+    return [log_event] if events.isEnabledFor(logging.INFO) else []
+
+
 def log_event(event: Event) -> None:
     """A listener for a Server that logs every event that the rate limit lets through."""
     if events.isEnabledFor(logging.INFO):

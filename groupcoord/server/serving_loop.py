@@ -252,7 +252,8 @@ class ServingLoop:
                 except Exception as error:  # a response that cannot be written is a fault of its handler
                     self._fail(connection, call, error)
             elif isinstance(effect, EmitEvent):
-                self._notify(effect.event)
+                if self._listeners:
+                    self._notify(effect.event)
             else:
                 self._finish(effect)
 

@@ -18,6 +18,8 @@ from groupcoord.protocol.messages import HeartbeatRequest, HeartbeatResponse
 _RESULTS = {
     state: CoordinatorResult(response=HeartbeatResponse(error_code=code)) for state, code in HEARTBEAT_ANSWERS.items()
 }
+_REFUSALS = {code: HeartbeatResponse(error_code=code) for code in ErrorCode}
+"""One object for each, so that its bytes are made once for each connection: see ``server.connection.ResponseCache``."""
 
 
 def heartbeat(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: HeartbeatRequest) -> None:
@@ -48,7 +50,7 @@ def _refused(ctx: HandlerContext, call: Call, request: HeartbeatRequest, refusal
         ctx.reply(call, HeartbeatResponse())
         return
     emit_refusal(ctx, call, request.group_id, request.member_id, refusal)
-    ctx.reply(call, HeartbeatResponse(error_code=refusal.code))
+    ctx.reply(call, _REFUSALS[refusal.code])
 
 
 def _failed(ctx: HandlerContext, call: Call, _request: HeartbeatRequest, error: ErrorCode) -> None:
