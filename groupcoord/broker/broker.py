@@ -297,6 +297,8 @@ class Broker:
 
         Source: ``Partition.appendRecordsToLeader``.
         """
+        if not topic.copies:
+            return  # a lone broker is in sync with itself
         isr, least = topic.metadata.partitions[partition].isr, topic.min_isr(partition)
         if len(isr) < least:
             reason = f"{len(isr)} replicas of {topic.name}-{partition} are in sync, and it takes {least}"

@@ -282,7 +282,7 @@ class LogSegment:
 
     def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
         """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""
-        first = read_header(self.data).max_timestamp_ms if self.data else NO_TIMESTAMP
+        first = self._latest[0] if self._latest else NO_TIMESTAMP
         return timestamp_ms - first if first >= 0 else now_ms - self.created_ms
 
     def is_full_for(self, last_offset: int) -> bool:

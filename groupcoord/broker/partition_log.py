@@ -34,12 +34,11 @@ from groupcoord.protocol.batches.record_batch import (
     BatchError,
     BatchHeader,
     EndTransactionMarker,
-    build_batch,
     build_marker,
+    build_own_batch,
     iter_batch_extents,
     read_header,
 )
-from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from groupcoord.protocol.errors import ErrorCode
 
@@ -214,15 +213,16 @@ class PartitionLog:
         """
         base = self.log_end_offset
         transactional = producer_id != NO_PRODUCER_ID
-        batch = build_batch(
-            [Record(base + index, now_ms, record.key, record.value) for index, record in enumerate(records)],
+        batch, header = build_own_batch(
+            records,
+            base,
+            now_ms,
             leader_epoch=self.leader_epoch,
             attributes=TRANSACTIONAL if transactional else 0,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=0 if transactional else NO_SEQUENCE,
         )
-        header = read_header(batch)
         self._check_own_size(header)
         if header.has_producer_id:
             self.producers.check_own(header)

@@ -143,9 +143,15 @@ class Appends:
             if marker is not None:
                 stored = self._broker.append_marker(topic, partition, marker, now_ms)
             else:
-                producer = {"producer_id": append.producer_id, "producer_epoch": append.producer_epoch}
-                records = [record.encoded for record in append.records]
-                stored = self._broker.append_to(topic, partition, records, now_ms, **producer)
+                records = [encoded for _, _, encoded in append.records]
+                stored = self._broker.append_to(
+                    topic,
+                    partition,
+                    records,
+                    now_ms,
+                    producer_id=append.producer_id,
+                    producer_epoch=append.producer_epoch,
+                )
         except BatchError as problem:
             return self._failed(append, problem.error, now_ms)
         log = self._broker.existing_log(topic, partition)

@@ -91,8 +91,8 @@ FAULTS = (
     ),
     Fault(
         "coordinator/offsets/commit.py",
-        "if _utf16_length(metadata) > limit:",
-        "if len(metadata.encode()) > limit:",
+        "if metadata and _utf16_length(metadata) > limit:",
+        "if metadata and len(metadata.encode()) > limit:",
         "the limit of a commit's metadata counts bytes",
     ),
     Fault(

@@ -44,7 +44,7 @@ def test_removing_what_is_not_there_changes_nothing() -> None:
 
 def as_bytes(committed: CommittedOffset) -> bytes:
     """The value of its record, as it is loaded."""
-    return records.offset_commit("app", "orders", 0, committed).value or b""
+    return records.offset_commits("app", "orders")(0, committed).value or b""
 
 
 def test_what_was_loaded_is_read_when_somebody_asks() -> None:

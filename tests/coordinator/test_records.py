@@ -73,7 +73,7 @@ def test_a_group_that_everybody_has_left_keeps_its_type() -> None:
 def test_an_offset_is_written_in_version_4_with_the_topic_id_as_a_tag() -> None:
     topic_id = uuid.UUID(int=0x0102030405060708090A0B0C0D0E0F10)
     committed = CommittedOffset(7, 3, "m", 50, topic_id=topic_id)
-    record = records.offset_commit("g", "t", 2, committed).encoded
+    record = records.offset_commits("g", "t")(2, committed).encoded
     assert record.key == b"\x00\x01" + short("g") + short("t") + b"\x00\x00\x00\x02"
     assert record.value == (
         b"\x00\x04" + (7).to_bytes(8, "big") + b"\x00\x00\x00\x03" + b"\x02m" + (50).to_bytes(8, "big")
@@ -82,7 +82,7 @@ def test_an_offset_is_written_in_version_4_with_the_topic_id_as_a_tag() -> None:
 
 
 def test_an_offset_of_a_topic_of_unknown_id_has_no_tag() -> None:
-    value = records.offset_commit("g", "t", 2, CommittedOffset(7, -1, "", 50)).encoded.value
+    value = records.offset_commits("g", "t")(2, CommittedOffset(7, -1, "", 50)).encoded.value
     assert (
         value
         == b"\x00\x04" + (7).to_bytes(8, "big") + b"\xff\xff\xff\xff" + b"\x01" + (50).to_bytes(8, "big") + b"\x00"
@@ -90,7 +90,7 @@ def test_an_offset_of_a_topic_of_unknown_id_has_no_tag() -> None:
 
 
 def test_an_offset_that_expires_is_written_in_version_1() -> None:
-    value = records.offset_commit("g", "t", 2, CommittedOffset(7, 3, "m", 50, expire_timestamp_ms=60)).encoded.value
+    value = records.offset_commits("g", "t")(2, CommittedOffset(7, 3, "m", 50, expire_timestamp_ms=60)).encoded.value
     assert value == b"\x00\x01" + (7).to_bytes(8, "big") + short("m") + (50).to_bytes(8, "big") + (60).to_bytes(
         8, "big"
     )

@@ -26,6 +26,8 @@ from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPar
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, TxnOffsetCommitRequest
 
+_new = tuple.__new__  # past the constructor that NamedTuple writes in Python
+
 TOPIC_IDS_FROM = 10
 GROUP_ID_NOT_FOUND_FROM = 9
 
@@ -116,29 +118,25 @@ def commit_result(
     has_topic_ids: bool = False,
 ) -> CoordinatorResult:
     """The records of what may be committed, and the answer when they are stored. Raises what ``accept`` raises."""
-    group_id, limit = commit.request.group_id, machine.config.offset_metadata_max_bytes
+    group_id, limit, now_ms = commit.request.group_id, machine.config.offset_metadata_max_bytes, ctx.now_ms
     accepted: list[TypedRecord] = []
     results: list[tuple[TopicToCommit, list[ErrorCode]]] = []
     for topic in commit.topics:
+        name = topic.name
         topic_id = topic.topic_id if has_topic_ids else None
+        record = records.offset_commits(group_id, name)
         codes: list[ErrorCode] = []
         results.append((topic, codes))
         for partition in topic.partitions:
-            metadata = partition.committed_metadata or ""
-            if _utf16_length(metadata) > limit:
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
+            if metadata and _utf16_length(metadata) > limit:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             if accept is not None:
-                accept(topic.name, topic.topic_id, partition.partition_index)
-            committed = CommittedOffset(
-                partition.committed_offset,
-                partition.committed_leader_epoch,
-                metadata,
-                ctx.now_ms,
-                expires_ms,
-                topic_id,
-            )
-            accepted.append(records.offset_commit(group_id, topic.name, partition.partition_index, committed))
+                accept(name, topic.topic_id, index)
+            offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
+            committed = _new(CommittedOffset, (offset, leader_epoch, metadata, now_ms, expires_ms, topic_id))
+            accepted.append(record(index, committed))
             codes.append(ErrorCode.NONE)
 
     def stored(later: HandlerContext) -> None:

@@ -182,6 +182,8 @@ class Shard(Generic[M]):
                 result.stored(ctx)
             if result.response is not None:
                 ctx.reply(call, result.response)
+        elif result.response is None:
+            self._append(ctx, result, recorder.log, result.stored or _ignore, result.failed or _ignore_error)
         else:
             self._append_and_answer(ctx, call, request, operation, result)
 
@@ -191,13 +193,12 @@ class Shard(Generic[M]):
         def stored(later: HandlerContext) -> None:
             if result.stored is not None:
                 result.stored(later)
-            if result.response is not None:
-                later.reply(call, result.response)
+            later.reply(call, result.response)
 
         def failed(later: HandlerContext, error: ErrorCode) -> None:
             if result.failed is not None:
                 result.failed(later, error)
-            elif result.response is not None:
+            else:
                 operation.failed(later, call, request, error)
 
         self._append(ctx, result, self._undo.log, stored, failed)

@@ -62,9 +62,10 @@ class UndoRecorder:
     def save(self, table: UndoTable, key: Any, before: Any) -> None:
         """``key`` of ``table`` is about to change."""
         if self.is_open:
-            if self.log is None:
-                self.log = UndoLog()
-            self.log.save(table, key, before)
+            log = self.log
+            if log is None:
+                log = self.log = UndoLog()
+            log.save(table, key, before)
 
 
 def values_before(table: UndoTable, logs: Iterable[UndoLog]) -> Mapping[Any, Any]:

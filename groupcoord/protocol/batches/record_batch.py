@@ -8,7 +8,7 @@ Sources: KIP-98, ``DefaultRecordBatch`` with its ``writeEmptyHeader``, ``MemoryR
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
@@ -27,6 +27,7 @@ from groupcoord.protocol.batches.records import (
     Record,
     RecordFields,
     RecordsSummary,
+    encode_plain_record,
     make_record,
     read_fields,
     read_records,
@@ -366,6 +367,27 @@ def build_batch(
         record_count=len(records),
     )
     return frame_batch(header, body)
+
+
+def build_own_batch(
+    records: Iterable[tuple[bytes, bytes | None]],
+    offset: int,
+    now_ms: int,
+    *,
+    leader_epoch: int,
+    attributes: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+) -> tuple[bytes, BatchHeader]:
+    """``build_batch`` for what a broker writes itself, and the header: keys and values at ``now_ms``, not compressed."""
+    encoded = [encode_plain_record(index, key, value) for index, (key, value) in enumerate(records)]
+    body, count = b"".join(encoded), len(encoded)
+    behind_crc = (attributes, count - 1, now_ms, now_ms, producer_id, producer_epoch, base_sequence, count)
+    crc = crc32c(body, crc32c(_BEHIND_CRC.pack(*behind_crc)))
+    length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
+    header = BatchHeader._make((offset, length, leader_epoch, MAGIC, crc, *behind_crc))
+    return _HEADER.pack(*header) + body, header
 
 
 def frame_batch(header: BatchHeader, body: bytes) -> bytes:

@@ -356,6 +356,15 @@ def encode_record(
     return (small[size] if size < _SMALL_END else varint(size)) + record
 
 
+def encode_plain_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
+    """``encode_record`` for a record of the time of its batch, without headers; what a coordinator writes is nearly all so."""
+    if value is None or offset_delta >= _SMALL_END or len(key) + len(value) > _SMALL_END - _PLAIN_OVERHEAD:
+        return encode_record(offset_delta, 0, key, value)
+    small = _SMALL
+    record = b"".join((b"\0\0", small[offset_delta], small[len(key)], key, small[len(value)], value, b"\0"))
+    return small[len(record)] + record
+
+
 def varint(number: int) -> bytes:
     """``number`` in zigzag, seven bits to a byte, the lowest first."""
     rest = (number << 1) ^ (number >> 63)
@@ -384,6 +393,7 @@ _SMALL_END = 8192
 _SMALL = [varint(number) for number in range(_SMALL_END)]
 """Numbers of one or two bytes."""
 _NULL = _ONE_BYTE[1]
+_PLAIN_OVERHEAD = 12  # what else a record without headers has: less than that
 
 
 _ZIGZAG = [(number >> 1) ^ -(number & 1) for number in range(128)]

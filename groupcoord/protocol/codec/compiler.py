@@ -175,16 +175,15 @@ class _ReadBody(_Body):
     def message(self, schema: MessageSchema, target: str) -> None:
         """Read a message, or a dict of its fields. Fields of a message that are not on the wire get their defaults."""
         is_dict = issubclass(schema.message, dict)
-        place = (lambda name: f"{target}[{name!r}]") if is_dict else (lambda name: f"{target}.{name}")
         self.line(f"{target} = " + ("{}" if is_dict else f"new({self.source.bind('Message', schema.message)})"))
         read = {field.name for field in schema.fields if field.tag is None}
         for name, default in () if is_dict else schema.defaults().items():
             if name not in read:
-                self.line(f"{place(name)} = {self.source.bind('default', default)}")
+                self.line(f"{target}.{name} = {self.source.bind('default', default)}")
         known = {}
         for field in schema.fields:
             if field.tag is None:
-                self.field(field, place(field.name))
+                self.field(field, f"{target}[{field.name!r}]" if is_dict else f"{target}.{field.name}")
             else:
                 known[field.tag] = field.name, self.source.tag_reader(field)
         if known:

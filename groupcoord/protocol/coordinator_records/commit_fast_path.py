@@ -8,6 +8,7 @@ before. ``scan_offset_commits`` reads such batches in one loop and hands out eac
 import struct
 import uuid
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from groupcoord.protocol.batches.key_value_reader import (
@@ -26,7 +27,7 @@ from groupcoord.protocol.batches.record_batch import (
     BatchError,
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, read_value
+from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, read_value, write_key
 from groupcoord.protocol.errors import ErrorCode
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -45,6 +46,7 @@ _TIME_AND_ID = struct.Struct(">q3x16s")
 _look = struct.Struct(">H12xB8x3s16x").unpack
 _USUAL_LOOK = (4, 1, _ONE_TAG)
 _WITHOUT_ID_BYTES = 24  # of version 3, and of version 4 without an id, if there are no metadata
+_CACHED_CHARACTERS = 249  # of the longest name of a topic; longer names are not cached, they could fill the memory
 _ANY_KEY = OffsetCommitKey(group="", topic="", partition=0)
 _new = tuple.__new__  # avoids the slower constructor of NamedTuple
 
@@ -88,6 +90,18 @@ def is_plain_commit(value: bytes) -> bool:
 def plain_commit(offset: int, leader_epoch: int, at_ms: int, topic_id: uuid.UUID) -> bytes:
     """The value of a commit without metadata at ``at_ms`` (ms), as ``typed.write_value`` writes it, at a tenth of the cost."""
     return _USUAL.pack(4, offset, leader_epoch, 1, at_ms, _ONE_TAG, topic_id.bytes)
+
+
+def plain_key(group: str, topic: str) -> bytes:
+    """The key of a commit as ``typed.write_key`` writes it, up to its partition. Raises StringTooLongError."""
+    return _cached_key(group, topic) if len(group) <= _CACHED_CHARACTERS >= len(topic) else _key(group, topic)
+
+
+def _key(group: str, topic: str) -> bytes:
+    return write_key(OffsetCommitKey(group=group, topic=topic, partition=0))[:-PARTITION_BYTES]
+
+
+_cached_key = lru_cache(maxsize=4096)(_key)
 
 
 class CommitReader(Generic[T]):
