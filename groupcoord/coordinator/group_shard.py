@@ -118,10 +118,11 @@ class GroupCoordinatorShard:
         return stored if ended else None
 
     def _apply_offset_commit(self, record: TypedRecord, offset: int, producer_id: int) -> None:
-        key = record.key
-        self._offsets.apply(key.group, key.topic, key.partition, record.value, offset, producer_id)
-        if record.value is not None and key.group not in self.groups:
-            self._loaded.setdefault(key.group)
+        key, value, _ = record
+        group = key.group
+        self._offsets.apply(group, key.topic, key.partition, value, offset, producer_id)
+        if value is not None and group not in self.groups:
+            self._loaded.setdefault(group)
 
     def _apply_group_metadata(self, record: TypedRecord, _offset: int, _producer_id: int) -> None:
         group_id, value = record.key.group, record.value

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from groupcoord.coordinator import records
@@ -27,6 +28,8 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, TxnOffsetCommitRequest
 
 _new = tuple.__new__  # past the constructor that NamedTuple writes in Python
+
+_NONE, _TOO_LARGE = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE  # Python 3.11 is slow to look them up
 
 TOPIC_IDS_FROM = 10
 GROUP_ID_NOT_FOUND_FROM = 9
@@ -58,6 +61,11 @@ class CommitAnswer:
         self._by_id, self._response = by_id, response
         self._refused: dict[object, TopicAnswer] = {}
         self._answered: list[TopicAnswer] = []
+
+    @property
+    def has_refusals(self) -> bool:
+        """Is anything refused so far?"""
+        return bool(self._refused)
 
     def refused(self, name: str, topic_id: uuid.UUID | None) -> list[tuple[int, ErrorCode]]:
         """What is refused of the topic so far; from now on it is named, even if nothing is."""
@@ -102,6 +110,9 @@ class Commit(Generic[R]):
         ctx.reply(call, self.respond(refusal.code))
 
 
+AllStored = Callable[[Sequence[TopicToCommit]], Any]
+"""The answer that says of every partition that its offset is stored."""
+
 Said = Callable[[HandlerContext, tuple[tuple[str, int, int], ...]], None]
 """Emits the event of a commit: what was stored, as (topic, partition, offset)."""
 
@@ -116,11 +127,16 @@ def commit_result(
     *,
     expires_ms: int | None = None,
     has_topic_ids: bool = False,
+    all_stored: AllStored | None = None,
 ) -> CoordinatorResult:
-    """The records of what may be committed, and the answer when they are stored. Raises what ``accept`` raises."""
+    """The records of what may be committed, and the answer when they are stored. Raises what ``accept`` raises.
+
+    ``all_stored`` makes the answer if nothing was refused at all.
+    """
     group_id, limit, now_ms = commit.request.group_id, machine.config.offset_metadata_max_bytes, ctx.now_ms
     accepted: list[TypedRecord] = []
     results: list[tuple[TopicToCommit, list[ErrorCode]]] = []
+    is_whole = not commit.answer.has_refusals
     for topic in commit.topics:
         name = topic.name
         topic_id = topic.topic_id if has_topic_ids else None
@@ -130,18 +146,22 @@ def commit_result(
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
             if metadata and _utf16_length(metadata) > limit:
-                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                codes.append(_TOO_LARGE)
+                is_whole = False
                 continue
             if accept is not None:
                 accept(name, topic.topic_id, index)
             offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
             committed = _new(CommittedOffset, (offset, leader_epoch, metadata, now_ms, expires_ms, topic_id))
             accepted.append(record(index, committed))
-            codes.append(ErrorCode.NONE)
+            codes.append(_NONE)
 
     def stored(later: HandlerContext) -> None:
         if accepted:
-            said(later, tuple((key.topic, key.partition, value.offset) for key, value, _ in accepted))
+            said(later, tuple([(key.topic, key.partition, value.offset) for key, value, _ in accepted]))
+        if is_whole and all_stored is not None:
+            later.reply(call, all_stored(commit.topics))
+            return
         for topic, codes in results:
             commit.answer.add(topic, codes)
         later.reply(call, commit.answer.response())
@@ -215,6 +235,30 @@ def _response(topics: Iterable[TopicAnswer]) -> OffsetCommitResponse:
     )
 
 
+_CACHED_PARTITIONS = 32
+
+
+def _all_stored(topics: Sequence[TopicToCommit]) -> OffsetCommitResponse:
+    """A consumer commits the same partitions again and again: short answers are made once, and so are their bytes.
+
+    See ``server.connection.ResponseCache``.
+    """
+    asked = tuple(
+        [(topic.name, topic.topic_id, tuple([one.partition_index for one in topic.partitions])) for topic in topics]
+    )
+    is_short = sum([len(partitions) for _, _, partitions in asked]) <= _CACHED_PARTITIONS
+    return _cached_answer(asked) if is_short else _answer(asked)
+
+
+def _answer(asked: tuple[tuple[str, uuid.UUID | None, tuple[int, ...]], ...]) -> OffsetCommitResponse:
+    return _response(
+        TopicAnswer(name, topic_id, [(index, _NONE) for index in partitions]) for name, topic_id, partitions in asked
+    )
+
+
+_cached_answer = lru_cache(maxsize=1024)(_answer)
+
+
 def _run(
     machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, commit: Commit[OffsetCommitRequest]
 ) -> CoordinatorResult:
@@ -231,7 +275,9 @@ def _run(
             offsets=offsets,
         )
 
-    return commit_result(machine, ctx, call, commit, accept, said, expires_ms=expires, has_topic_ids=True)
+    return commit_result(
+        machine, ctx, call, commit, accept, said, expires_ms=expires, has_topic_ids=True, all_stored=_all_stored
+    )
 
 
 def _validated(

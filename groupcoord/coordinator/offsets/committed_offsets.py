@@ -131,11 +131,10 @@ class OffsetStore(OffsetMap[CommittedOffset | bytes]):
     def put(self, group: str, topic: str, partition: int, value: CommittedOffset | bytes) -> None:
         """Store ``value`` in place of what was there; a write that runs can undo it."""
         partitions = self.partitions_of(group, topic)
-        if self._undo.is_open:
+        undo = self._undo
+        if undo.is_open:
             before = partitions.get(partition)
-            self._undo.save(
-                self, (group, topic, partition), self._read(before) if isinstance(before, bytes) else before
-            )
+            undo.save(self, (group, topic, partition), self._read(before) if isinstance(before, bytes) else before)
         partitions.put(partition, value)
 
     def remove(self, group: str, topic: str, partition: int) -> None:

@@ -3,7 +3,7 @@
 Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred event queue and ``OperationTimeout``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from groupcoord.coordinator.runtime.undo import UndoLog
@@ -88,19 +88,21 @@ class AppendQueue:
         """The undo logs of all writes that are not stored yet, oldest first."""
         return (log for batch in self.batches.values() for _, log in batch.changes)
 
-    def is_too_large(self, records: Sequence[TypedRecord]) -> bool:
-        """Is a batch of nothing but ``records`` larger than a batch may be?"""
+    def is_too_large(self, records: Sequence[TypedRecord], size: int) -> bool:
+        """Is a batch of nothing but ``records``, whose ``size_bound`` is ``size``, larger than a batch may be?"""
         limit = self._settings.max_batch_bytes(self._partition)
-        if _BATCH_OVERHEAD + _size(records) <= limit:
+        if _BATCH_OVERHEAD + size <= limit:
             return False
         encoded = (record.encoded for record in records)
         return (
             len(build_batch([Record(number, 0, each.key, each.value) for number, each in enumerate(encoded)])) > limit
         )
 
-    def add(self, ctx: HandlerContext, records: Sequence[TypedRecord], undo: UndoLog | None) -> None:
-        """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit."""
-        size = _size(records)
+    def add(self, ctx: HandlerContext, records: Sequence[TypedRecord], undo: UndoLog | None, size: int) -> None:
+        """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit.
+
+        ``size`` is their ``size_bound``.
+        """
         batch = self._open
         if batch is not None and batch.size + size > self._settings.max_batch_bytes(self._partition):
             self.flush(ctx)
@@ -209,8 +211,9 @@ class AppendQueue:
         self._timers.schedule(write.timeout, write.since_ms + self._settings.write_timeout_ms, timed_out)
 
 
-def _size(records: Iterable[TypedRecord]) -> int:
-    size = 0
-    for _, _, encoded in records:
-        size += len(encoded.key) + len(encoded.value or b"") + _RECORD_OVERHEAD
+def size_bound(records: Sequence[TypedRecord]) -> int:
+    """``records`` take no more bytes in a batch than that."""
+    size = _RECORD_OVERHEAD * len(records)
+    for _, _, (key, value) in records:
+        size += len(key) + len(value) if value is not None else len(key)
     return size

@@ -8,7 +8,14 @@ import enum
 from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
-from groupcoord.coordinator.runtime.append_queue import AppendQueue, AppendSettings, Failed, PendingWrite, Stored
+from groupcoord.coordinator.runtime.append_queue import (
+    AppendQueue,
+    AppendSettings,
+    Failed,
+    PendingWrite,
+    Stored,
+    size_bound,
+)
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, M, Operation, TimerOperation
 from groupcoord.coordinator.runtime.undo import UndoLog, UndoRecorder
 from groupcoord.core.api_error import ApiError
@@ -265,7 +272,8 @@ class Shard(Generic[M]):
             self._queue.add_changes(ctx, undo)
             self.after_pending_writes(ctx, stored, failed)
             return
-        error = self._unwritable(result)
+        size = size_bound(records)
+        error = self._unwritable(result, size)
         if error:
             if undo is not None:
                 undo.revert(ctx, error)
@@ -278,8 +286,9 @@ class Shard(Generic[M]):
             recorder.is_open, recorder.log = result.replay_records, undo
             try:
                 if result.replay_records:
+                    apply = self.machine.apply
                     for offset, record in enumerate(part, self._queue.next_offset):
-                        self.machine.apply(record, offset, result.producer_id)
+                        apply(record, offset, result.producer_id)
             except Exception:  # a defect of the state machine: what is not in the log must not stay in its state
                 (recorder.log or UndoLog()).revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
                 raise
@@ -288,7 +297,7 @@ class Shard(Generic[M]):
             if is_transactional:
                 self._queue.append_alone(ctx, recorder.log, part, result.producer_id, result.producer_epoch)
             else:
-                self._queue.add(ctx, part, recorder.log)
+                self._queue.add(ctx, part, recorder.log, size if result.is_atomic else size_bound(part))
             undo = None
         self._queue.wait(ctx, stored, failed)
         if not self._linger_ms:
@@ -296,12 +305,12 @@ class Shard(Generic[M]):
         elif self._linger_ms < 0 and self._queue.is_open and not was_open:
             self.on_open(self)
 
-    def _unwritable(self, result: CoordinatorResult) -> ErrorCode:
+    def _unwritable(self, result: CoordinatorResult, size: int) -> ErrorCode:
         """Why the records of ``result`` can never be written, which Kafka finds out before it adds them to a batch, too."""
-        for record in result.records:
-            if record.encoded is UNWRITABLE:
+        for _, _, encoded in result.records:
+            if encoded is UNWRITABLE:
                 return ErrorCode.UNKNOWN_SERVER_ERROR
-        too_large = result.is_atomic and self._queue.is_too_large(result.records)
+        too_large = result.is_atomic and self._queue.is_too_large(result.records, size)
         return ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.NONE
 
     # --- what becomes of appends

@@ -32,7 +32,10 @@ class UndoLog:
 
     def save(self, table: UndoTable, key: Any, before: Any) -> None:
         """``key`` of ``table`` is about to change; only the first value counts."""
-        self._changes.setdefault(table, {}).setdefault(key, before)
+        changes = self._changes.get(table)
+        if changes is None:
+            changes = self._changes[table] = {}
+        changes.setdefault(key, before)
 
     def of(self, table: UndoTable) -> Mapping[Any, Any]:
         """The values before the write in ``table``, by key."""
