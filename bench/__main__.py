@@ -6,6 +6,7 @@ from importlib import import_module
 
 NAMES = (
     "ready",
+    "core",
     "heartbeats",
     "members",
     "consumer_groups",

@@ -25,7 +25,7 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 
-_new, _new_key = tuple.__new__, object.__new__  # past constructors in Python, for every offset there is
+_new = tuple.__new__  # past the constructors that NamedTuple writes in Python
 _partition = struct.Struct(">i").pack
 
 
@@ -51,8 +51,7 @@ def offset_commits(group_id: str, topic: str) -> Callable[[int, CommittedOffset]
 
     def record(partition: int, committed: CommittedOffset) -> TypedRecord:
         offset, leader_epoch, metadata, at_ms, expires, topic_id = committed
-        key = _new_key(OffsetCommitKey)
-        key.group, key.topic, key.partition = group_id, topic, partition
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
         if key_bytes is None:
             return TypedRecord(key, committed, UNWRITABLE)
         if expires is None and not metadata and topic_id is not None:  # as most are

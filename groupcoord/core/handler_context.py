@@ -16,7 +16,7 @@ from groupcoord.core.effects import (
     TransactionMarker,
     TypedRecord,
 )
-from groupcoord.core.events import Cause, Event
+from groupcoord.core.events import Event
 
 _new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
 
@@ -30,14 +30,6 @@ class HandlerContext:
         self.now_ms = now_ms
         self.origin = origin
         self.effects: list[Effect] = []
-
-    @property
-    def cause(self) -> Cause:
-        """Why this turn happens; made only when something asks, because most calls change nothing worth a note."""
-        origin = self.origin
-        if isinstance(origin, Call):
-            origin = self.origin = origin.as_cause()
-        return origin
 
     def reply(self, call: Call, response: Any) -> None:
         """Answer ``call``."""

@@ -7,7 +7,7 @@ CAUSE = AdminAction("the test")
 
 
 def test_an_event_is_made_once_and_only_when_somebody_asks() -> None:
-    made = []
+    made: list[Event] = []
 
     def make() -> Event:
         made.append(Event(at_ms=len(made), cause=CAUSE))

@@ -31,7 +31,11 @@ def test_a_note_of_a_request_names_the_request() -> None:
 
 def test_a_cause_that_is_no_request_is_passed_on() -> None:
     cause = AdminAction("a test wishes it")
-    assert HandlerContext(5, cause).cause is cause
+    ctx = HandlerContext(5, cause)
+    ctx.emit(Event)
+    (effect,) = ctx.effects
+    assert isinstance(effect, EmitEvent)
+    assert effect.event.cause is cause
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_timer_can_be_fired_before_its_time() -> None:
     timers = Timers()
     fired: list[tuple[int, str]] = []
     key = TimerKey("fetch", "c", "1")
-    timers.schedule(key, 500, lambda ctx: fired.append((ctx.now_ms, str(ctx.cause))))
+    timers.schedule(key, 500, lambda ctx: fired.append((ctx.now_ms, str(ctx.origin))))
     timers.fire_early(key, 100)
     assert fired == [(100, "fetch timer of 1")]
     assert timers.fire_early(key, 200) == []

@@ -19,6 +19,7 @@ from groupcoord.protocol.coordinator_records.commit_fast_path import (
     group_of,
     is_plain_commit,
     plain_commit,
+    plain_key,
     scan_offset_commits,
 )
 from groupcoord.protocol.coordinator_records.typed import (
@@ -308,3 +309,10 @@ def test_the_size_of_a_batch_is_told_where_one_is() -> None:
     for broken in (batch[:16] + b"\x01" + batch[17:], batch[:8] + b"\0\0\0\x30" + batch[12:]):
         with pytest.raises(BatchError, match="what begins with offset 3"):
             batch_size(broken, 0)
+
+
+@pytest.mark.parametrize("characters", [1, 249, 250, 1_000])
+def test_the_key_of_a_commit_is_that_of_the_general_writer_however_long_the_names_are(characters: int) -> None:
+    for group, topic in (("é" * characters, "orders"), ("app", "o" * characters)):
+        key = OffsetCommitKey(group=group, topic=topic, partition=5)
+        assert plain_key(group, topic) + bytes((0, 0, 0, 5)) == write_key(key)

@@ -20,6 +20,7 @@ from groupcoord.protocol.batches.record_batch import (
     add_to_sequence,
     attributes_of,
     build_batch,
+    build_own_batch,
     checksum_matches,
     iter_batch_extents,
     marker_type,
@@ -244,3 +245,21 @@ def test_a_header_has_as_many_fields_as_the_layout() -> None:
 )
 def test_the_key_of_a_control_record_says_how_a_transaction_ended(key: bytes | None, said: int) -> None:
     assert marker_type(key) == said
+
+
+@pytest.mark.parametrize(
+    ("key_bytes", "value_bytes"), [(0, 0), (40, 50), (63, 64), (100, 8_079), (100, 8_080), (9_000, 1)]
+)
+def test_a_batch_of_the_broker_itself_is_as_any_other(key_bytes: int, value_bytes: int) -> None:
+    pairs = [(bytes(key_bytes), bytes(value_bytes)), (b"k", None)] * 100
+    batch, header = build_own_batch(pairs, 7, 50, leader_epoch=3)
+    records = [Record(7 + index, 50, key, value) for index, (key, value) in enumerate(pairs)]
+    assert batch == build_batch(records, leader_epoch=3)
+    assert header == read_header(batch)
+
+
+def test_records_far_behind_the_first_one_of_their_batch() -> None:
+    pairs = [(b"k", b"v")] * 8_200
+    batch, _ = build_own_batch(pairs, 0, 50, leader_epoch=0, producer_id=5, producer_epoch=1, base_sequence=0)
+    records = [Record(index, 50, key, value) for index, (key, value) in enumerate(pairs)]
+    assert batch == build_batch(records, leader_epoch=0, producer_id=5, producer_epoch=1, base_sequence=0)

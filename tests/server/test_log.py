@@ -197,6 +197,12 @@ def test_a_log_that_nobody_reads_any_more_disturbs_nobody(capsys: pytest.Capture
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("level", "is_heard"), [(logging.INFO, True), (logging.WARNING, False)])
+def test_events_that_the_level_does_not_let_through_have_no_listener(level: int, is_heard: bool) -> None:
+    event_logging.set_up("text", level, io.StringIO())
+    assert event_logging.listeners() == ([event_logging.log_event] if is_heard else [])
+
+
 def test_without_any_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
     event_logging.set_up("text", logging.INFO)
