@@ -80,11 +80,6 @@ def test_however_many_partitions_are_stored_each_is_answered() -> None:
         assert [(p.partition_index, p.error_code) for p in answered.partitions] == [(0, NO), (1, NO)] * repeats
 
 
-def test_short_answers_that_are_alike_are_one_object() -> None:
-    world = World()
-    assert commit(world, ("t", [(0, "")])).answer is commit(world, ("t", [(0, "")])).answer
-
-
 def test_a_commit_of_nothing_is_answered_with_nothing() -> None:
     world = World()
     assert commit(world).answer.topics == ()
