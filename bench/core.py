@@ -1,7 +1,7 @@
 """What a request costs without sockets: from its bytes through the core to the bytes of its answer, in one thread.
 
-``python -m bench.core commit-10`` profiles one of CASES. The rates of the machine change while others use it: what is printed is
-the time that one in twenty of many short runs stays below, which is that of an undisturbed processor.
+``python -m bench.core commit-10`` profiles one of CASES. While others use the machine, most runs are disturbed: what is printed
+is the time that one in twenty of many short runs stays below.
 """
 
 import cProfile

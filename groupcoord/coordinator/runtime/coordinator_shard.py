@@ -76,10 +76,10 @@ M = TypeVar("M", bound=CoordinatorShard)
 class CoordinatorResult:
     """What an operation decides: records to write, and a response, which is sent when they are stored.
 
-    ``stored`` is called before the response is sent, ``failed`` instead of it. Records of a state that the operation has
-    changed itself are not applied again: ``replay_records``. Records that are not ``is_atomic`` may be spread over batches.
-    Without records the response waits for the earlier writes of its partition. Records with a producer are a part of its
-    transaction, and atomic.
+    ``stored`` is called before the response is sent. If the append fails, the operation's ``failed`` answers instead; a result
+    without a response has a ``failed`` of its own. Records of a state that the operation has changed itself are not applied
+    again: ``replay_records``. Records that are not ``is_atomic`` may be spread over batches. Without records the response waits
+    for the earlier writes of its partition. Records with a producer are a part of its transaction, and atomic.
     """
 
     response: Any = None

@@ -203,10 +203,7 @@ class Shard(Generic[M]):
             later.reply(call, result.response)
 
         def failed(later: HandlerContext, error: ErrorCode) -> None:
-            if result.failed is not None:
-                result.failed(later, error)
-            else:
-                operation.failed(later, call, request, error)
+            operation.failed(later, call, request, error)
 
         self._append(ctx, result, self._undo.log, stored, failed)
 
