@@ -140,20 +140,20 @@ class TestDrop:
     def test_a_produce_without_acks_keeps_no_connection_waiting(self, world: World) -> None:
         world.when(Produce).drop()
         asking = world.ask(Produce, produce(0))
-        assert asking.ends == [NoReply(asking.call, asking.call.as_cause())]
+        assert asking.ends == [NoReply(asking.call, asking.call)]
 
 
 class TestDisconnect:
     def test_before_it_is_handled(self, world: World) -> None:
         world.when(OffsetCommit).disconnect()
         asking = world.commit()
-        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so", asking.call.as_cause())]
+        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so", asking.call)]
         assert committed(world) == -1
 
     def test_after_it_was_handled(self, world: World) -> None:
         world.when(OffsetCommit).disconnect_answer()
         asking = world.commit()
-        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so", asking.call.as_cause())]
+        assert asking.ends == [CloseConnection(asking.call, "rule 1 says so", asking.call)]
         assert committed(world) == 5
 
 
@@ -238,7 +238,7 @@ class TestFunctions:
     def test_where_an_error_cannot_be_said_the_connection_ends(self, world: World) -> None:
         world.when(ApiVersions).answer(lambda request: None)
         asking = world.ask(ApiVersions, None, version=4)
-        assert asking.ends == [CloseConnection(asking.call, "a function of rule 1 failed", asking.call.as_cause())]
+        assert asking.ends == [CloseConnection(asking.call, "a function of rule 1 failed", asking.call)]
 
 
 class TestCorrupt:
