@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,8 +171,9 @@ def _is_of_spark(problem: Exception) -> bool:
 def _run(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
     from groupcoord.pipeline.assignor_replay.assignor_choice import choices  # noqa: PLC0415
+    from groupcoord.pipeline.progress import RunProgress, running_tasks  # noqa: PLC0415
     from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
-    from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline  # noqa: PLC0415
+    from groupcoord.pipeline.run import RunOptions, run_pipeline  # noqa: PLC0415
     from groupcoord.pipeline.run_output import RunOutput  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import ends_of_file, plan_source  # noqa: PLC0415
 
@@ -182,7 +184,7 @@ def _run(arguments: argparse.Namespace) -> None:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
         options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
-        run_pipeline(spark, plan, output, options, RunProgress(_say))
+        run_pipeline(spark, plan, output, options, RunProgress(_say, tasks=partial(running_tasks, spark)))
         report = output.finished()
     _print_report(report, arguments.out, arguments.format)
 

@@ -1,8 +1,6 @@
 """The whole job: a source is read once, decoded, and made into all tables."""
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +18,7 @@ from groupcoord.pipeline.assignor_replay.assignor_choice import AssignorChoice
 from groupcoord.pipeline.assignor_replay.what_if_tables import partition_counts, what_if, what_if_summary
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS, PLACES
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.run_output import RunOutput
@@ -49,34 +48,6 @@ from groupcoord.pipeline.tables.modern_groups import (
 )
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
-
-
-class RunProgress:
-    """Reports each step when it is done, with its rows and its time. ``say`` takes a line; ``clock`` gives seconds."""
-
-    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._say = say
-        self._clock = clock
-        self._began = clock()
-        self.rows: dict[str, int] = {}
-        """The rows of each step that reported them."""
-
-    @property
-    def seconds(self) -> float:
-        """Since the beginning."""
-        return self._clock() - self._began
-
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[Callable[[int], None]]:
-        """One step; what it yields takes the number of its rows."""
-        began = self._clock()
-        counted: list[int] = []
-        yield counted.append
-        rows = f"{counted[0]:,} rows" if counted else ""
-        if counted:
-            self.rows[name] = counted[0]
-        self._say(f"{name:<24}{rows:>20}  {self._clock() - began:7.1f} s")
-
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -136,6 +107,10 @@ class _Job:
 
     def records(self, plan: SourcePlan) -> None:
         """Read, decode, count."""
+        if plan.survey is not None:
+            with self._progress.step("look at transactions") as rows:
+                plan = plan.surveyed(self._spark)
+                rows(plan.records or 0)
         with self._progress.step("read and decode") as rows:
             records = read_records(self._spark, plan, self._output, self._options.as_of)
             rows(records.read)

@@ -29,7 +29,8 @@ def frame(spark: SparkSession, table: TableSchema, rows: Iterable[Mapping[str, A
 
 def log_of(spark: SparkSession, plan: SourcePlan) -> DataFrame:
     """The records of ``plan`` as LOG."""
-    return plan.read(spark).mapInArrow(plan.open_batches, LOG.ddl)
+    surveyed = plan.surveyed(spark)
+    return surveyed.read(spark).mapInArrow(surveyed.open_batches, LOG.ddl)
 
 
 def member(member_id: str, assigned: Mapping[str, list[int]], **said: Any) -> tuple[Any, ...]:

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import CODEC, CODECS, WRITTEN, collect_written, table_writer
-from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.factory import plan_source
@@ -105,7 +106,7 @@ def test_where_nothing_is_left_no_table_has_rows(spark: SparkSession, tmp_path: 
 def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Path) -> None:
     """A task that fails after it began to write, and the same one tried again: Spark does that with ``local[2, 2]``."""
     RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
-    plan = plan_source(f"segments:{tmp_path}/random", {})
+    plan = plan_source(f"segments:{tmp_path}/random", {}).surveyed(spark)
     folder = tmp_path / "written"
 
     def fails(batches: Iterator[Any]) -> Iterator[Any]:
@@ -133,7 +134,7 @@ def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Pat
 
 def test_what_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
     RandomLog(3, partitions=1, steps=40).write(tmp_path / "random")
-    plan = plan_source(f"segments:{tmp_path}/random", {})
+    plan = plan_source(f"segments:{tmp_path}/random", {}).surveyed(spark)
     (tmp_path / "written").mkdir()
     (tmp_path / "written" / "commits").write_bytes(b"")  # where a folder should be
     with pytest.raises(PySparkException, match=r"cannot write .*/written/commits/part-.*: File exists"):

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.progress import RunProgress
+from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import LOG, TABLES
 from groupcoord.pipeline.sources.factory import plan_source
@@ -215,7 +216,7 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
     log = RandomLog(2, partitions=4, steps=60, with_transactions=False)
     log.write(tmp_path / "data")
     with serving(tmp_path / "data", CONFIG) as address:
-        files = plan_source(f"segments:{tmp_path}/data", {})
+        files = plan_source(f"segments:{tmp_path}/data", {}).surveyed(spark)
         plan = plan_source(f"kafka:{address}", {})
         over_the_wire = plan.read(spark)
         assert over_the_wire.schema == spark.createDataFrame([], LOG.ddl).schema

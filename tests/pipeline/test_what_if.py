@@ -16,7 +16,8 @@ from groupcoord.cli.main import main
 from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, choices
 from groupcoord.pipeline.assignor_replay.replay import rows as play
 from groupcoord.pipeline.assignor_replay.what_if_tables import moments, partition_counts, what_if, what_if_summary
-from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.progress import RunProgress
+from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.sources.factory import plan_source

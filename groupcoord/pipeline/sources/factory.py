@@ -22,7 +22,16 @@ from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
 from groupcoord.pipeline.sources.kafka_source import LATEST, ClusterReader
-from groupcoord.pipeline.sources.segment_files import PIECE_BYTES, SegmentSlice, read_piece, survey
+from groupcoord.pipeline.sources.segment_files import (
+    PIECE_BYTES,
+    Folder,
+    SegmentSlice,
+    SegmentSurvey,
+    Survey,
+    find_segments,
+    read_piece,
+    survey,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +41,8 @@ class SourcePlan:
     ``spec`` is the text after ``--source``. ``read`` gives the records as LOG, or the numbers of the tasks that will read them;
     ``open_batches`` turns its record batches into such of LOG, inside the task that decodes them. ``records`` is how many there
     must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with the columns ``topic`` and
-    ``partition`` into END_OFFSETS.
+    ``partition`` into END_OFFSETS. ``survey``, of a source that has to be looked through before it is read, does that in tasks
+    of Spark and gives the plan to read by.
     """
 
     spec: str
@@ -41,6 +51,11 @@ class SourcePlan:
     records: int | None = None
     warnings: list[SourceWarning] = field(default_factory=list)
     ends: Callable[[DataFrame], DataFrame] | None = None
+    survey: "Callable[[SparkSession], SourcePlan] | None" = None
+
+    def surveyed(self, spark: SparkSession) -> "SourcePlan":
+        """The plan to read by. Raises PipelineError if there is nothing that could be read."""
+        return self if self.survey is None else self.survey(spark)
 
 
 _NEEDED = {"topic", "partition", "end_offset"}
@@ -116,7 +131,19 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
 
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
-    found = survey(Path(directory))
+    find_segments(Path(directory))
+    return SourcePlan(spec=spec, read=_not_surveyed, survey=partial(_survey_segments, spec, Path(directory)))
+
+
+def _not_surveyed(_: SparkSession) -> DataFrame:
+    raise AssertionError("segments are read by the plan that the survey gives")
+
+
+def _survey_segments(spec: str, directory: Path, spark: SparkSession) -> SourcePlan:
+    def in_tasks(look: Survey, folders: list[Folder]) -> list[SegmentSurvey]:
+        return spark.sparkContext.parallelize(folders, len(folders)).map(look).collect()
+
+    found = survey(directory, each=in_tasks)
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
 
     def read(spark: SparkSession) -> DataFrame:

@@ -24,14 +24,8 @@ from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, Fetch
 from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources.columnar_batch_reader import (
-    BatchHeaders,
-    headers,
-    is_control,
-    is_transactional,
-    read,
-    walk,
-)
+from groupcoord.pipeline.sources.columnar_batch_reader import headers, is_control, read, walk
+from groupcoord.pipeline.sources.transactions import is_aborted
 from groupcoord.protocol.errors import ErrorCode
 
 __all__ = ["EARLIEST", "LATEST", "ClusterReader", "ClusterUnavailableError", "FetchedBatches", "OffsetOutOfRangeError"]
@@ -164,27 +158,10 @@ def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
                     f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch"
                 )
             found = headers(np.frombuffer(fetched.records, np.uint8), starts)
-            shown = ~_invisible(found, fetched.aborted)
+            shown = ~is_control(found) & ~is_aborted(found, fetched.aborted)
             for batch in read(fetched.records, part.partition, found.where(shown)):
                 yield _within(batch, offset, part.end)
             offset = int(found.last_offset[-1]) + 1
-
-
-def _invisible(found: BatchHeaders, aborted: list[tuple[int, int]]) -> Any:
-    """Markers, and batches of aborted transactions: from where the broker says one begins to the next marker of its
-    producer."""
-    control = is_control(found)
-    if not aborted:
-        return control
-    transactional = is_transactional(found)
-    hidden = control.copy()
-    for producer_id, first in aborted:
-        of_producer = found.producer_id == producer_id
-        begun = of_producer & (found.base_offset >= first)
-        ends = found.base_offset[begun & control]
-        end = ends[0] if len(ends) else np.iinfo(np.int64).max
-        hidden |= begun & transactional & (found.base_offset < end)
-    return hidden
 
 
 def _within(batch: Any, start: int, end: int) -> Any:

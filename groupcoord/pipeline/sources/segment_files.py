@@ -1,15 +1,18 @@
 """``segments:DIR``: the files of a broker's disk, folders ``__consumer_offsets-N`` with ``00000000000000000000.log`` and so on.
 
-First the headers of all batches are read (a gigabyte takes about a second): they give the slices of some 32 MB that tasks read,
-the records that transactions hide, the number of records, and torn tails. Index files are not needed. Spark itself silently
-ignores paths that begin with an underscore; therefore the files are opened here. In a cluster every executor must see the
-directory. A consumer that reads committed does not see the records of transactions that were aborted or are still open: the
-batches of a producer are decided by its next marker (KIP-98, ``ProducerStateManager``).
+First the headers of all batches are read (a gigabyte takes about a second), each partition of the log in a task: they give the
+slices of some 32 MB that tasks read, the records that transactions hide, the number of records, and torn tails. Index files
+are not needed. Spark itself silently ignores paths that begin with an underscore; therefore the files are opened here. In a
+cluster every executor must see the directory. A consumer that reads committed does not see the records of transactions that
+were aborted or are still open.
 """
 
 import mmap
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,56 +27,8 @@ from groupcoord.pipeline.sources.columnar_batch_reader import (
     read,
     walk,
 )
-from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, BatchError, marker_type, records_of
-from groupcoord.protocol.batches.records import InvalidRecordsError
-
-
-class HiddenBatches(NamedTuple):
-    """The batches of ``producer_id`` with base offsets from ``first`` to ``last`` are invisible; if ``is_open``, for now."""
-
-    producer_id: int
-    first: int
-    last: int
-    is_open: bool
-
-
-class TransactionTracker:
-    """The transactions of one partition, batch by batch in the order of the log."""
-
-    def __init__(self) -> None:
-        self._running: dict[int, tuple[int, int]] = {}
-        self._aborted: list[HiddenBatches] = []
-
-    def data(self, producer_id: int, base_offset: int) -> None:
-        """A batch of a transaction."""
-        first, _ = self._running.get(producer_id, (base_offset, 0))
-        self._running[producer_id] = first, base_offset
-
-    def end(self, producer_id: int, *, committed: bool) -> None:
-        """A marker."""
-        running = self._running.pop(producer_id, None)
-        if running is not None and not committed:
-            self._aborted.append(HiddenBatches(producer_id, *running, is_open=False))
-
-    def hidden(self) -> list[HiddenBatches]:
-        """The invisible batches if the log ends here."""
-        still = [HiddenBatches(producer_id, *running, is_open=True) for producer_id, running in self._running.items()]
-        return self._aborted + still
-
-
-def _hidden(found: BatchHeaders, hidden: list[HiddenBatches]) -> Any:
-    """Which batches of ``found`` are ``hidden``."""
-    chosen = np.zeros(len(found.start), bool)
-    for one in hidden:
-        of_producer = found.producer_id == one.producer_id
-        chosen |= of_producer & (found.base_offset >= one.first) & (found.base_offset <= one.last)
-    return chosen & is_transactional(found)
-
-
-def _shown(found: BatchHeaders, hidden: list[HiddenBatches]) -> Any:
-    """Which batches of ``found`` hold records that a consumer sees: no markers, and none that is ``hidden``."""
-    return ~is_control(found) & ~_hidden(found, hidden)
-
+from groupcoord.pipeline.sources.transactions import NO_MARKER, TransactionEnds, transaction_ends
+from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 
 TOPIC = "__consumer_offsets"
 PIECE_BYTES = 32 * 1024 * 1024
@@ -84,13 +39,16 @@ _SEGMENT = re.compile(r"\d{20}\.log")
 
 
 class SegmentSlice(NamedTuple):
-    """What one task reads: whole batches of a file, from ``start`` to ``end`` in bytes, without the ``hidden`` ones."""
+    """What one task reads: whole batches of a file, from ``start`` to ``end`` in bytes.
+
+    ``later`` says of producers whose transaction ends behind the slice whether it is committed; of one without an end, nothing.
+    """
 
     path: str
     log_partition: int
     start: int
     end: int
-    hidden: list[HiddenBatches]
+    later: dict[int, bool]
 
 
 class SegmentSurvey(NamedTuple):
@@ -101,22 +59,53 @@ class SegmentSurvey(NamedTuple):
     warnings: list[SourceWarning]
 
 
-def survey(directory: Path, *, piece_bytes: int = PIECE_BYTES) -> SegmentSurvey:
-    """Look at all segments in ``directory``. Raises PipelineError if there are none, or they cannot be read."""
-    folders = _folders(directory)
-    pieces: list[SegmentSlice] = []
-    warnings: list[SourceWarning] = []
-    records = 0
-    for partition, folder in folders:
-        found = _survey_partition(partition, _segments(folder), piece_bytes)
-        pieces += found.pieces
-        warnings += found.warnings
-        records += found.records
-    if not any(path.stat().st_size for _, folder in folders for path in _segments(folder)):
+Folder = tuple[int, list[Path]]
+"""A partition of the log and its segments."""
+Survey = Callable[[Folder], SegmentSurvey]
+
+
+def find_segments(directory: Path) -> list[Folder]:
+    """The segments in ``directory``. Raises PipelineError if there are none, they cannot be read, or are not Kafka's."""
+    folders = [(partition, _segments(folder)) for partition, folder in _folders(directory)]
+    filled = [path for _, paths in folders for path in paths if path.stat().st_size]
+    if not filled:
         raise PipelineError(f"the segments in {directory} are all empty: nothing was ever committed there")
-    if not pieces:
+    if not any(_begins_with_batch(path) for path in filled):
         raise PipelineError(f"the .log files in {directory} do not begin with record batches: are they Kafka's?")
-    return SegmentSurvey(pieces, records, warnings)
+    return folders
+
+
+def _begins_with_batch(path: Path) -> bool:
+    with _mapped(path) as data:
+        return bool(walk(data, limit=1)[0])
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """The bytes of a file that is not empty. Raises PipelineError if it cannot be read."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+    except OSError as problem:
+        raise PipelineError(f"cannot read {path}: {problem.strerror}") from None
+
+
+def survey(
+    directory: Path,
+    *,
+    piece_bytes: int = PIECE_BYTES,
+    each: Callable[[Survey, list[Folder]], Iterable[SegmentSurvey]] = map,
+) -> SegmentSurvey:
+    """Look at all segments in ``directory``, ``each`` partition of the log by itself.
+
+    Raises PipelineError if there are none, or nothing is in them, or they cannot be read.
+    """
+    found = list(each(partial(_survey_partition, piece_bytes=piece_bytes), find_segments(directory)))
+    return SegmentSurvey(
+        [piece for one in found for piece in one.pieces],
+        sum(one.records for one in found),
+        [warning for one in found for warning in one.warnings],
+    )
 
 
 def _folders(directory: Path) -> list[tuple[int, Path]]:
@@ -142,69 +131,91 @@ def _segments(folder: Path) -> list[Path]:
         raise PipelineError(f"cannot read {folder}: {problem.strerror}") from None
 
 
-class _Seen(NamedTuple):
-    """What is kept of the headers of one file."""
+class _PartitionSurvey:
+    """The survey of one partition, file by file; transactions go on from one to the next."""
 
-    path: Path
-    found: BatchHeaders
-    size: int
-    end: int
+    def __init__(self, partition: int, piece_bytes: int) -> None:
+        self.pieces: list[SegmentSlice] = []
+        self.shown = 0
+        self.aborted = 0
+        self._partition = partition
+        self._piece_bytes = piece_bytes
+        self._undecided: dict[int, int] = defaultdict(int)
+        self._waiting: dict[int, list[dict[int, bool]]] = defaultdict(list)
+
+    @property
+    def without_end(self) -> int:
+        """The records of transactions that are open when the log ends."""
+        return sum(self._undecided.values())
+
+    def add(self, path: Path, data: mmap.mmap, starts: list[int]) -> None:
+        """The batches at ``starts`` of one more file."""
+        content = np.frombuffer(data, np.uint8)
+        found = headers(content, starts)
+        del content  # or the map could not be closed
+        ends = transaction_ends(data, found)
+        self._decide(found, ends)
+        records = np.maximum(found.count, 0)
+        aborted, is_open = ends.ended_by(ABORT_MARKER), _is_open(found, ends)
+        self.shown += int(records[~is_control(found) & ~aborted & ~is_open].sum())
+        self.aborted += int(records[aborted].sum())
+        for producer_id, count in zip(found.producer_id[is_open].tolist(), records[is_open].tolist(), strict=True):
+            self._undecided[producer_id] += count
+        self.pieces += self._cut(str(path), found, ends)
+
+    def _decide(self, found: BatchHeaders, ends: TransactionEnds) -> None:
+        """What was open before is decided by the first marker of its producer."""
+        if not self._undecided:
+            return
+        markers = np.nonzero(ends.marker != NO_MARKER)[0]
+        producers, first = np.unique(found.producer_id[markers], return_index=True)
+        still_open = np.isin(producers, list(self._undecided))
+        kinds = ends.marker[markers[first[still_open]]].tolist()
+        for producer_id, kind in zip(producers[still_open].tolist(), kinds, strict=True):
+            records, is_committed = self._undecided.pop(producer_id), kind == COMMIT_MARKER
+            self.shown += records if is_committed else 0
+            self.aborted += 0 if is_committed else records
+            for later in self._waiting.pop(producer_id):
+                later[producer_id] = is_committed
+
+    def _cut(self, path: str, found: BatchHeaders, ends: TransactionEnds) -> Iterator[SegmentSlice]:
+        """Cut between batches, where the next multiple of ``piece_bytes`` is reached."""
+        firsts = np.nonzero(np.diff(found.start // self._piece_bytes, prepend=-1))[0].tolist()
+        transactional, committed = is_transactional(found), ends.ended_by(COMMIT_MARKER)
+        for first, after in zip(firsts, [*firsts[1:], len(found.start)], strict=True):
+            later: dict[int, bool] = {}
+            behind = first + np.nonzero(transactional[first:after] & (ends.end[first:after] >= after))[0]
+            producers, first_of = np.unique(found.producer_id[behind], return_index=True)
+            for producer_id, batch in zip(producers.tolist(), behind[first_of].tolist(), strict=True):
+                if ends.end[batch] < len(found.start):
+                    later[producer_id] = bool(committed[batch])
+                else:
+                    self._waiting[producer_id].append(later)
+            yield SegmentSlice(path, self._partition, int(found.start[first]), int(found.end[after - 1]), later)
 
 
-def _survey_partition(partition: int, paths: list[Path], piece_bytes: int) -> SegmentSurvey:
-    transactions = TransactionTracker()
-    seen: list[_Seen] = []
+def _is_open(found: BatchHeaders, ends: TransactionEnds) -> Any:
+    """Which batches are data of transactions that none of ``found`` ends."""
+    return is_transactional(found) & (ends.end == len(ends.end))
+
+
+def _survey_partition(folder: Folder, piece_bytes: int) -> SegmentSurvey:
+    partition, paths = folder
+    found = _PartitionSurvey(partition, piece_bytes)
+    warnings: list[SourceWarning] = []
     for path in paths:
         size = path.stat().st_size
         if size == 0:
             continue
-        try:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                starts, end = walk(data)
-                found = _look(data, starts, transactions)
-        except OSError as problem:
-            raise PipelineError(f"cannot read {path}: {problem.strerror}") from None
-        seen.append(_Seen(path, found, size, end))
-    hidden = transactions.hidden()
-    pieces: list[SegmentSlice] = []
-    warnings: list[SourceWarning] = []
-    records = 0
-    for path, found, size, end in seen:
+        with _mapped(path) as data:
+            starts, end = walk(data)
+            if starts:
+                found.add(path, data, starts)
         if end < size:
             warnings.append(_tail(path, partition, size - end))
-        shown = _shown(found, hidden)
-        records += int(np.maximum(found.count, 0)[shown].sum())
-        pieces += _pieces(str(path), partition, found, hidden, piece_bytes)
-    return SegmentSurvey(pieces, records, warnings + _hidden_remarks(partition, [one.found for one in seen], hidden))
-
-
-def _look(data: mmap.mmap, starts: list[int], transactions: TransactionTracker) -> BatchHeaders:
-    """The headers at ``starts``; the transactions hear of theirs."""
-    if not starts:
-        return headers(np.zeros(64, np.uint8), [])
-    content = np.frombuffer(data, np.uint8)
-    found = headers(content, starts)
-    del content  # or the map could not be closed
-    for index in np.nonzero(is_control(found) | is_transactional(found))[0].tolist():
-        producer_id = int(found.producer_id[index])
-        if is_control(found)[index]:
-            start, end = int(found.start[index]), int(found.end[index])
-            committed = _is_commit(data[start:end])
-            if committed is not None:
-                transactions.end(producer_id, committed=committed)
-        else:
-            transactions.data(producer_id, int(found.base_offset[index]))
-    return found
-
-
-def _is_commit(batch: bytes) -> bool | None:
-    """Does this marker commit? None: it is neither that nor an abort."""
-    try:
-        kinds = [marker_type(record.key) for record in records_of(batch)]
-    except (BatchError, InvalidRecordsError):
-        return None
-    kind = next((kind for kind in kinds if kind >= 0), None)
-    return kind == COMMIT_MARKER if kind in {ABORT_MARKER, COMMIT_MARKER} else None
+    return SegmentSurvey(
+        found.pieces, found.shown, warnings + hidden_remarks(partition, found.aborted, found.without_end)
+    )
 
 
 def _tail(path: Path, partition: int, size: int) -> SourceWarning:
@@ -215,44 +226,38 @@ def _tail(path: Path, partition: int, size: int) -> SourceWarning:
     return SourceWarning(str(path), what, partition, None, size)
 
 
-def _hidden_remarks(partition: int, found: list[BatchHeaders], hidden: list[HiddenBatches]) -> list[SourceWarning]:
-    warnings = []
-    where = f"{TOPIC}-{partition}"
-    for is_open, what in ((False, "records of aborted transactions"), (True, "records of transactions without an end")):
-        chosen = [one for one in hidden if one.is_open == is_open]
-        if chosen:
-            records = sum(int(one.count[_hidden(one, chosen)].sum()) for one in found)
-            warnings.append(SourceWarning(where, what, partition, records, None))
-    return warnings
-
-
-def _pieces(
-    path: str, partition: int, found: BatchHeaders, hidden: list[HiddenBatches], piece_bytes: int
-) -> Iterator[SegmentSlice]:
-    """Cut between batches, where the next multiple of ``piece_bytes`` is reached."""
-    if not len(found.start):
-        return
-    firsts = np.nonzero(np.diff(found.start // piece_bytes, prepend=-1))[0].tolist()
-    for first, after in zip(firsts, [*firsts[1:], len(found.start)], strict=True):
-        low, high = int(found.base_offset[first]), int(found.last_offset[after - 1])
-        inside = [one for one in hidden if one.last >= low and one.first <= high]
-        yield SegmentSlice(path, partition, int(found.start[first]), int(found.end[after - 1]), inside)
+def hidden_remarks(partition: int, aborted: int, without_end: int) -> list[SourceWarning]:
+    """What is said of records that transactions hide."""
+    counts = {"records of aborted transactions": aborted, "records of transactions without an end": without_end}
+    return [
+        SourceWarning(f"{TOPIC}-{partition}", what, partition, count, None) for what, count in counts.items() if count
+    ]
 
 
 def read_piece(piece: SegmentSlice) -> Iterator[Any]:
     """The records of ``piece``, as record batches of LOG."""
     with Path(piece.path).open("rb") as file:
-        position = piece.start
-        size = AT_ONCE_BYTES
-        while position < piece.end:
-            file.seek(position)
-            data = file.read(min(size, piece.end - position))
-            starts, end = walk(data)
-            if not starts:
-                if len(data) < size:
-                    raise PipelineError(f"{piece.path} became shorter while it was read")
-                size *= 4  # one batch is larger than that
-                continue
-            found = headers(np.frombuffer(data, np.uint8), starts)
-            yield from read(data, piece.log_partition, found.where(_shown(found, piece.hidden)))
-            position += end
+        file.seek(piece.start)
+        data = file.read(piece.end - piece.start)
+    starts, end = walk(data)
+    if end < piece.end - piece.start:
+        raise PipelineError(f"{piece.path} was changed while it was read")
+    found = headers(np.frombuffer(data, np.uint8), starts)
+    shown = found.where(_shown(data, found, piece.later))
+    first = 0
+    for after in [*(np.nonzero(np.diff(shown.start // AT_ONCE_BYTES))[0] + 1).tolist(), len(shown.start)]:
+        part = shown.where(slice(first, after))
+        first = after
+        if len(part.start):
+            begin = int(part.start[0])
+            moved = part._replace(start=part.start - begin, end=part.end - begin)
+            yield from read(data[begin : int(part.end[-1])], piece.log_partition, moved)
+
+
+def _shown(data: bytes, found: BatchHeaders, later: dict[int, bool]) -> Any:
+    """Which batches of ``found`` hold records that a consumer sees: no markers, and nothing of transactions that were aborted
+    or never end."""
+    ends = transaction_ends(data, found)
+    committed = [producer_id for producer_id, is_committed in later.items() if is_committed]
+    is_open = _is_open(found, ends) & ~np.isin(found.producer_id, committed)
+    return ~is_control(found) & ~ends.ended_by(ABORT_MARKER) & ~is_open

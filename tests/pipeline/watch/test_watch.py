@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.progress import RunProgress
+from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import END_OFFSETS, LOG, TABLES
 from groupcoord.pipeline.sources.columnar_batch_reader import headers, read, walk

@@ -1,0 +1,91 @@
+"""What is said on the screen while it works: each step when it is done, and of a long one how far Spark's tasks are."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+SAY_EVERY_S = 10.0
+
+
+class RunningTasks(NamedTuple):
+    """The tasks of the stages that Spark is at: how many there are, and how many of them are done."""
+
+    done: int
+    total: int
+
+
+def running_tasks(spark: SparkSession) -> RunningTasks:
+    """What Spark is at; may be called from any thread."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number)) is not None]
+    return RunningTasks(sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages))
+
+
+@contextlib.contextmanager
+def told_while_it_lasts(
+    name: str, say: Callable[[str], None], tasks: Callable[[], RunningTasks], every_s: float = SAY_EVERY_S
+) -> Iterator[None]:
+    """While the block lasts, ``say`` every ``every_s`` seconds how long it has lasted, and how many ``tasks`` are done."""
+    over = threading.Event()
+    began = time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(every_s):
+            done, total = tasks()
+            where = f", {done:,} of {total:,} tasks done" if total else ""
+            if not over.is_set():
+                say(f"{name} … {time.monotonic() - began:.0f} s{where}")
+
+    teller = threading.Thread(target=tell, name="progress", daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+class RunProgress:
+    """Reports each step when it is done, with its rows and its time; a long one also while it lasts, if ``tasks`` tells of it.
+
+    ``say`` takes a line; ``clock`` gives seconds.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        tasks: Callable[[], RunningTasks] | None = None,
+        every_s: float = SAY_EVERY_S,
+    ) -> None:
+        self._say = say
+        self._clock = clock
+        self._tasks = tasks
+        self._every_s = every_s
+        self._began = clock()
+        self.rows: dict[str, int] = {}
+        """The rows of each step that reported them."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return self._clock() - self._began
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[Callable[[int], None]]:
+        """One step; what it yields takes the number of its rows."""
+        began = self._clock()
+        counted: list[int] = []
+        with contextlib.ExitStack() as stack:
+            if self._tasks is not None:
+                stack.enter_context(told_while_it_lasts(name, self._say, self._tasks, self._every_s))
+            yield counted.append
+        rows = f"{counted[0]:,} rows" if counted else ""
+        if counted:
+            self.rows[name] = counted[0]
+        self._say(f"{name:<24}{rows:>20}  {self._clock() - began:7.1f} s")
