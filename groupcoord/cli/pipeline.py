@@ -260,22 +260,18 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def _print_report(report: "Report", directory: str, form: str) -> None:
-    """Say on stdout what came of it: in a few lines, or as one JSON document."""
+    """Say on stdout what came of it: in a few lines, or as one JSON document; and on stderr what could not be read."""
+    from groupcoord.pipeline.report.report_text import outcome_line, remark_lines  # noqa: PLC0415 - of the extra
+
+    for line in remark_lines(report.quality):
+        _say(line)
     if form == "json":
         from groupcoord.pipeline.report.report_files import report_to_json  # noqa: PLC0415 - not every command needs it
 
         sys.stdout.write(report_to_json(report))
         return
-    of = report.overview
-    print(
-        f"{_amount(of.records, 'record')}: {_amount(of.rebalances, 'rebalance')} of {_amount(of.groups, 'group')}, "
-        f"{_amount(of.storms, 'storm')}, {_amount(of.commit_gaps, 'pause')} in which commits stopped"
-    )
+    print(outcome_line(report))
     print(f"tables in {directory}/tables, report in {directory}/{PAGE}")
-
-
-def _amount(count: int, unit: str) -> str:
-    return f"{count:,} {unit}{'s' * (count != 1)}"
 
 
 def _report(arguments: argparse.Namespace) -> None:

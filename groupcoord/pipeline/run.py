@@ -76,6 +76,7 @@ def run_pipeline(
     job.commit_habits(plan)
     job.modern()
     job.what_if()
+    job.remarks()
     job.group_health()
     summary = {
         "source": plan.spec,
@@ -104,6 +105,7 @@ class _Job:
         self.tables: dict[str, DataFrame] = {}
         self.now: datetime | None = options.now
         self._log_end: datetime | None = None
+        self._warnings: list[SourceWarning] = []
 
     def records(self, plan: SourcePlan) -> None:
         """Read, decode, count."""
@@ -131,7 +133,10 @@ class _Job:
                     self.tables[table.name] = self._output.write(self._rows(table, []), table)
                 rows(found)
         self._counts(records)
-        self._remarks(plan, records.read)
+        self._warnings += plan.warnings
+        if plan.records is not None and plan.records != records.read:
+            what = "records that batches announce and that are not there, or that came while it was read"
+            self._warnings.append(SourceWarning(plan.spec, what, None, plan.records - records.read, None))
         places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS.values()]
         self._log_partitions(reduce(DataFrame.unionByName, places))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
@@ -149,7 +154,7 @@ class _Job:
         few = self._output.staged_rows("statistics") + self._progress.rows["generations"]
         self._table("current_offsets", current_offsets(commits_, of_offsets))
         last_commits = statistics.where("last_commit is not null").selectExpr(
-            "`group`", "log_partition", "last_commit as log_offset", "false as is_tombstone"
+            "`group`", "log_partition", "last_commit as log_offset", "append_ts", "false as is_tombstone"
         )
         modern = self.tables["modern_records"]
         self._table("current_groups", current_groups(last_commits, generations, of_groups, modern), of=few)
@@ -225,6 +230,22 @@ class _Job:
         self._table("what_if", what_if(*groups, counts, self._options.replay_with, tasks))
         self._table("what_if_summary", what_if_summary(self.tables["what_if"]))
 
+    def remarks(self) -> None:
+        """What is to be said of the source."""
+        of_log = self._statistics.select("group", "log_partition").union(
+            self.tables["generations"].select("group", "log_partition")
+        )
+        with self._few(self._output.staged_rows("statistics") + self._progress.rows["generations"]):
+            split = of_log.distinct().groupBy("group").count().where("count > 1").count()
+        if split:
+            what = (
+                f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "
+                "after another offsets.topic.num.partitions: of each key the record counts that was appended last"
+            )
+            self._warnings.append(SourceWarning("__consumer_offsets", what, None, None, None))
+        rows = self._rows(schemas.SOURCE_WARNINGS, self._warnings)
+        self._table("source_warnings", rows, of=len(self._warnings))
+
     def group_health(self) -> None:
         """What all of these say of each group."""
         rows = self._progress.rows
@@ -268,13 +289,6 @@ class _Job:
             )
         rows = [("in", records.read), ("later", records.later), *where.items()]
         self._table("record_counts", self._rows(schemas.RECORD_COUNTS, rows), of=len(rows))
-
-    def _remarks(self, plan: SourcePlan, read: int) -> None:
-        warnings = list(plan.warnings)
-        if plan.records is not None and plan.records != read:
-            what = "records that batches announce and that are not there, or that came while it was read"
-            warnings.append(SourceWarning(plan.spec, what, None, plan.records - read, None))
-        self._table("source_warnings", self._rows(schemas.SOURCE_WARNINGS, warnings), of=len(warnings))
 
     def _log_partitions(self, places: DataFrame) -> None:
         with self._progress.step("look for holes"):

@@ -5,19 +5,22 @@
     report.html       the page that is rendered from it
     run.json          what was read, when, and how many rows each table has
 
-``--out`` may be a directory, HDFS or an object store. What a failed run has written is removed; the output of an earlier run
-stays until the new one is there.
+``--out`` may be a directory, HDFS or an object store. What a failed run has written is removed, what a killed one has written
+the next one removes; the output of an earlier run stays until the new one is there. On a local disk a second run at the same
+time is refused.
 """
 
+import contextlib
 import json
 import uuid
 from pathlib import Path
 from typing import Any, Self
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
@@ -29,7 +32,7 @@ from groupcoord.pipeline.spark_session import is_one_process
 TABLES = "tables"
 STAGED = "staged"
 RUN = "run.json"
-PARTIAL = ".partial"
+_BEGIN, PARTIAL = "run-", ".partial"
 
 
 class RunOutput:
@@ -38,24 +41,46 @@ class RunOutput:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.root = root.rstrip("/")
         self._spark = spark
-        self._work = f"run-{uuid.uuid4().hex[:12]}{PARTIAL}"
+        self._work = f"{_BEGIN}{uuid.uuid4().hex[:12]}{PARTIAL}"
+        self._lock = DirectoryLock()
         self._files: HadoopFiles
         self._report: Report | None = None
 
     def __enter__(self) -> Self:
         try:
             self._files = HadoopFiles(self._spark, self.root)
-            is_foreign = self._files.exists(TABLES) and not self._files.exists(RUN)
-            if not is_foreign and not self._files.make_directory(self._work):
+            left = self._left() if self._files.exists("") else []
+            whole = [name for name in left if self._files.exists(f"{name}/{RUN}")]
+            if self._files.exists(TABLES) and not self._files.exists(RUN) and not whole:
+                raise PipelineError(f"{self.root}/{TABLES} is there and not from a run: choose another --out")
+            if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
+            if self._lock.take(self._files, self.root, "run"):
+                self._tidy(left, whole)
         except Py4JJavaError as problem:
             raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
-        if is_foreign:
-            raise PipelineError(f"{self.root}/{TABLES} is there and not from a run: choose another --out")
+        except PipelineError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._files.delete(self._work)
+        with contextlib.suppress(
+            Py4JError
+        ):  # another problem is reported already, and what is left the next run removes
+            self._files.delete(self._work)
+        self._lock.let_go()
+
+    def _left(self) -> list[str]:
+        """The directories of runs that write or were killed."""
+        return [name for name in self._files.names("") if name.startswith(_BEGIN) and name.endswith(PARTIAL)]
+
+    def _tidy(self, left: list[str], whole: list[str]) -> None:
+        """Remove what killed runs have ``left``; one that was ``whole`` already, and about to take its place, takes it."""
+        for name in left:
+            if name in whole:
+                self._put_in_place(name)
+            self._files.delete(name)
 
     def write(self, frame: DataFrame, table: TableSchema) -> DataFrame:
         """Write ``frame``, which must have exactly the columns of ``table``; returns the table, read back."""
@@ -108,11 +133,7 @@ class RunOutput:
         self._files.write_text(f"{self._work}/{REPORT}", document)
         self._files.write_text(f"{self._work}/{PAGE}", page)
         self._files.write_text(f"{self._work}/{RUN}", json.dumps(summary, indent=2) + "\n")
-        for name in (TABLES, REPORT, PAGE, RUN):
-            if self._files.exists(name):
-                self._files.rename(name, f"{self._work}/before-{name}")
-            if not self._files.rename(f"{self._work}/{name}", name):
-                raise PipelineError(f"what was written could not be moved to {self.root}/{name}")
+        self._put_in_place(self._work)
         self._report = report
 
     def finished(self) -> Report:
@@ -120,6 +141,16 @@ class RunOutput:
         if self._report is None:
             raise AssertionError("the run is not finished")
         return self._report
+
+    def _put_in_place(self, work: str) -> None:
+        """Move what is whole in ``work`` out of it, ``RUN`` at last: as long as that is there, this can be gone on with."""
+        for name in (TABLES, REPORT, PAGE, RUN):
+            if not self._files.exists(f"{work}/{name}"):
+                continue
+            if self._files.exists(name):
+                self._files.rename(name, f"{work}/before-{name}")
+            if not self._files.rename(f"{work}/{name}", name):
+                raise PipelineError(f"what was written could not be moved to {self.root}/{name}")
 
     def _write(self, frame: DataFrame, table: TableSchema, mode: str) -> DataFrame:
         check_columns(frame, table)

@@ -20,7 +20,13 @@ MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) 
 HERE = Path(__file__).parent
 # Modules that cannot even be imported without the extra.
 PLAIN = {"test_schemas.py", "test_missing.py", "test_report_demo.py"}
-PLAIN |= {"test_what_if_choice.py", "test_what_if_replay.py", "test_report_build.py", "test_report_page.py"}
+PLAIN |= {
+    "test_what_if_choice.py",
+    "test_what_if_replay.py",
+    "test_report_build.py",
+    "test_report_page.py",
+    "test_report_text.py",
+}
 collect_ignore_glob = ["tables/*", "sources/*", "watch/*"] if MISSING else []
 if MISSING:
     collect_ignore_glob += [path.name for path in HERE.glob("test_*.py") if path.name not in PLAIN]

@@ -8,7 +8,7 @@ import pytest
 from groupcoord.cli.main import main
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources.factory import plan_source
-from groupcoord.pipeline.sources.segment_files import survey
+from groupcoord.pipeline.sources.segment_files import read_piece, survey
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 
@@ -94,7 +94,24 @@ def test_the_survey_counts_what_is_to_be_seen_and_remarks_the_rest(tmp_path: Pat
     assert sum(piece.end - piece.start for piece in found.pieces) == len(b"".join(data)) + len(torn)
     assert len(found.pieces) > 2
     assert [(remark.what, remark.records, remark.bytes) for remark in found.warnings] == [
-        ("torn tail: no whole batch", None, len(torn) - 3),
+        (f"torn tail: no whole batch, from byte {len(batch(7))} on", None, len(torn) - 3),
         ("records of aborted transactions", 1, None),
         ("records of transactions without an end", 1, None),
+    ]
+
+
+def test_behind_a_damaged_batch_reading_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-7"
+    folder.mkdir()
+    batches = [bytearray(batch(offset)) for offset in range(8)]
+    for damaged in (0, 3):
+        batches[damaged][8:12] = (0x7FFFFFF0).to_bytes(4, "big")  # its length
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+    found = survey(tmp_path)
+    read = [offset for piece in found.pieces for rows in read_piece(piece) for offset in rows["log_offset"].to_pylist()]
+    assert read == [1, 2, 4, 5, 6, 7]
+    size = len(batches[0])
+    assert [(remark.what, remark.bytes) for remark in found.warnings] == [
+        ("bytes that are no record batch, passed over, from byte 0 on", size),
+        (f"bytes that are no record batch, passed over, from byte {3 * size} on", size),
     ]

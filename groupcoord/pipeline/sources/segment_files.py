@@ -27,6 +27,7 @@ from groupcoord.pipeline.sources.columnar_batch_reader import (
     read,
     walk,
 )
+from groupcoord.pipeline.sources.damaged_segments import next_batch, walk_over_damage
 from groupcoord.pipeline.sources.transactions import NO_MARKER, TransactionEnds, transaction_ends
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 
@@ -70,14 +71,14 @@ def find_segments(directory: Path) -> list[Folder]:
     filled = [path for _, paths in folders for path in paths if path.stat().st_size]
     if not filled:
         raise PipelineError(f"the segments in {directory} are all empty: nothing was ever committed there")
-    if not any(_begins_with_batch(path) for path in filled):
+    if not any(_has_batches(path) for path in filled):
         raise PipelineError(f"the .log files in {directory} do not begin with record batches: are they Kafka's?")
     return folders
 
 
-def _begins_with_batch(path: Path) -> bool:
+def _has_batches(path: Path) -> bool:
     with _mapped(path) as data:
-        return bool(walk(data, limit=1)[0])
+        return bool(walk(data, limit=1)[0]) or next_batch(data, 0) is not None
 
 
 @contextmanager
@@ -180,7 +181,9 @@ class _PartitionSurvey:
 
     def _cut(self, path: str, found: BatchHeaders, ends: TransactionEnds) -> Iterator[SegmentSlice]:
         """Cut between batches, where the next multiple of ``piece_bytes`` is reached."""
-        firsts = np.nonzero(np.diff(found.start // self._piece_bytes, prepend=-1))[0].tolist()
+        is_first = np.diff(found.start // self._piece_bytes, prepend=-1) != 0
+        is_first[1:] |= found.start[1:] != found.end[:-1]  # behind bytes that are no batch
+        firsts = np.nonzero(is_first)[0].tolist()
         transactional, committed = is_transactional(found), ends.ended_by(COMMIT_MARKER)
         for first, after in zip(firsts, [*firsts[1:], len(found.start)], strict=True):
             later: dict[int, bool] = {}
@@ -203,27 +206,28 @@ def _survey_partition(folder: Folder, piece_bytes: int) -> SegmentSurvey:
     partition, paths = folder
     found = _PartitionSurvey(partition, piece_bytes)
     warnings: list[SourceWarning] = []
-    for path in paths:
-        size = path.stat().st_size
+    sizes = {path: path.stat().st_size for path in paths}
+    last = max((path for path, size in sizes.items() if size), default=None)
+    for path, size in sizes.items():
         if size == 0:
             continue
         with _mapped(path) as data:
-            starts, end = walk(data)
+            starts, damages = walk_over_damage(data)
             if starts:
                 found.add(path, data, starts)
-        if end < size:
-            warnings.append(_tail(path, partition, size - end))
+        for begin, end in damages:
+            what = _tail(path, begin) if end == size and path == last else "bytes that are no record batch, passed over"
+            warnings.append(SourceWarning(str(path), f"{what}, from byte {begin:,} on", partition, None, end - begin))
     return SegmentSurvey(
         found.pieces, found.shown, warnings + hidden_remarks(partition, found.aborted, found.without_end)
     )
 
 
-def _tail(path: Path, partition: int, size: int) -> SourceWarning:
+def _tail(path: Path, begin: int) -> str:
     with path.open("rb") as file:
-        file.seek(-size, 2)
+        file.seek(begin)
         zeros = all(not any(block) for block in iter(lambda: file.read(1 << 20), b""))
-    what = "zeros behind the last batch, as in a file that was being written" if zeros else "torn tail: no whole batch"
-    return SourceWarning(str(path), what, partition, None, size)
+    return "zeros behind the last batch, as in a file that was being written" if zeros else "torn tail: no whole batch"
 
 
 def hidden_remarks(partition: int, aborted: int, without_end: int) -> list[SourceWarning]:

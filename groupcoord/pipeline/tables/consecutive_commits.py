@@ -148,7 +148,7 @@ def key() -> Column:
 
 def partition_statistics(commits: DataFrame) -> DataFrame:
     """For each group, topic and partition: its key, how many commits there are, when the first and the last were, where the
-    last of them is, and where the last record is, which may be a tombstone.
+    last of them is, and where the last record is, which may be a tombstone, and when it was appended.
     """
     alive = "if(is_tombstone, null, {})"
     return (
@@ -159,6 +159,7 @@ def partition_statistics(commits: DataFrame) -> DataFrame:
             F.max(F.expr(f"unix_millis({alive.format('commit_ts')})")).alias("last_ms"),
             F.max(F.expr(alive.format("log_offset"))).alias("last_commit"),
             F.max("log_offset").alias("last_record"),
+            F.max("append_ts").alias("append_ts"),
         )
         .select("*", key())
     )

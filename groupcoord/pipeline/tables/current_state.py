@@ -10,15 +10,26 @@ from pyspark.sql import functions as F
 from groupcoord.pipeline.schemas import CURRENT_GROUPS, CURRENT_OFFSETS
 
 PLACE = ["log_partition", "log_offset"]
+_MOST_PARTITIONS = 1 << 20
+_WHEN = (
+    f"least(coalesce(unix_millis(append_ts), 0), {1 << 42}) * {_MOST_PARTITIONS} + log_partition"  # until the year 2109
+)
+"""What orders records of different partitions of the log: when they were appended, and of two at once the higher partition."""
 
 
 def latest_places(records: DataFrame, keys: list[str]) -> DataFrame:
     """Where the last record of each of ``keys`` is.
 
-    Maxima of numbers are aggregated in a hash table; a maximum of whole rows would first sort all records and take five times
-    as long. All records of a key are in one partition of the log, as those of a group are.
+    All records of a key are in one partition of the log, as those of a group are, unless there was another number of partitions
+    before: then the partition counts in which the last one was appended. Maxima of numbers are aggregated in a hash table; a
+    maximum of whole rows would first sort all records and take five times as long.
     """
-    return records.select(*keys, *PLACE).groupBy(*keys).agg(*(F.max(name).alias(name) for name in PLACE)).select(*PLACE)
+    in_partition = (
+        records.select(*keys, *PLACE, F.expr(_WHEN).alias("when"))
+        .groupBy(*keys, "log_partition")
+        .agg(F.max("log_offset").alias("log_offset"), F.max("when").alias("when"))
+    )
+    return in_partition.groupBy(*keys).agg(*(F.max_by(name, "when").alias(name) for name in PLACE)).select(*PLACE)
 
 
 def at_places(records: DataFrame, places: DataFrame) -> DataFrame:
@@ -43,15 +54,28 @@ def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame
     described = last.where("not is_tombstone").select(
         *CURRENT_GROUPS.names[:4], _state().alias("state"), *CURRENT_GROUPS.names[5:]
     )
-    ended = last.select("group", "is_tombstone", F.col("log_offset").alias("described_at"))
-    committed = (
+    ended = last.selectExpr(
+        "`group`",
+        "is_tombstone",
+        "log_partition as described_in",
+        "log_offset as described_at",
+        f"{_WHEN} as described_when",
+    )
+    in_partition = (
         commits.where("not is_tombstone")
-        .groupBy("group")
-        .agg(F.max("log_partition").alias("log_partition"), F.max("log_offset").alias("committed_at"))
+        .selectExpr("`group`", "log_partition", "log_offset", f"{_WHEN} as when")
+        .groupBy("group", "log_partition")
+        .agg(F.max("log_offset").alias("committed_at"), F.max("when").alias("when"))
+    )
+    committed = in_partition.groupBy("group").agg(
+        *(F.max_by(name, "when").alias(name) for name in ("log_partition", "committed_at")), F.max("when").alias("when")
     )
     simple = (
         committed.join(ended, "group", "left")
-        .where("is_tombstone is null or (is_tombstone and committed_at > described_at)")
+        .where(
+            "is_tombstone is null or (is_tombstone and "
+            "if(log_partition = described_in, committed_at > described_at, when > described_when))"
+        )
         .join(_living(modern), "group", "left_anti")
         .select(*(_simple(column.name, column.type) for column in CURRENT_GROUPS.columns))
     )
@@ -60,15 +84,8 @@ def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame
 
 def _living(modern: DataFrame) -> DataFrame:
     """The groups of KIP-848 that have not ended."""
-    return (
-        modern.where(F.col("record") == GROUP_OF_KIP_848)
-        .groupBy("group")
-        .agg(
-            F.max("log_offset").alias("last"), F.max(F.when(~F.col("is_tombstone"), F.col("log_offset"))).alias("alive")
-        )
-        .where("alive = last")
-        .select("group")
-    )
+    groups = modern.where(F.col("record") == GROUP_OF_KIP_848)
+    return at_places(groups, latest_places(groups, ["group"])).where("not is_tombstone").select("group")
 
 
 def _state() -> Column:

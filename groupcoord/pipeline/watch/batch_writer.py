@@ -361,7 +361,7 @@ def modern_after(before: DataFrame, modern: DataFrame) -> DataFrame:
 
 def groups_after(recent: DataFrame, generations: DataFrame, modern: DataFrame) -> DataFrame:
     """``current_groups``, from what is kept after the batch."""
-    commits = recent.select("*", F.lit(False).alias("is_tombstone"))  # noqa: FBT003 - Spark's signature
+    commits = recent.selectExpr("*", "commit_ts as append_ts", "false as is_tombstone")
     return current_state.current_groups(commits, generations, latest_places(generations, ["group"]), modern)
 
 
@@ -370,8 +370,10 @@ def generations_after(records: DataFrame) -> DataFrame:
     last = latest_places(records, ["group"])
     given = (
         records.where("not is_tombstone")
-        .selectExpr("`group`", *PLACE, "inline(flatten(transform(members, m -> coalesce(m.assigned, array()))))")
-        .select("group", *PLACE, "topic", F.explode("partitions").alias("partition"))
+        .selectExpr(
+            "`group`", *PLACE, "append_ts", "inline(flatten(transform(members, m -> coalesce(m.assigned, array()))))"
+        )
+        .select("group", *PLACE, "append_ts", "topic", F.explode("partitions").alias("partition"))
     )
     return at_places(records, last.unionByName(latest_places(given, ["group", *PARTITION])).distinct())
 

@@ -23,11 +23,12 @@ import json
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.schemas import TableSchema
@@ -100,7 +101,6 @@ TABLES = "tables"
 STATE = "state"
 FILE = "view.parquet"
 _WORK = ".work"
-_LOCK = ".lock"
 ROWS_A_FILE = 2_000_000
 _FEW = 1_000_000
 """Fewer rows are written by the same task that computes them."""
@@ -116,7 +116,7 @@ class WatchDirectory:
         self.root = root.rstrip("/")
         self._spark = spark
         self._files: HadoopFiles
-        self._lock: IO[bytes] | None = None
+        self._lock = DirectoryLock()
         self._before_move = before_move
         self._writer = uuid.uuid4().hex
         self._work = f"{_WORK}/{self._writer}"
@@ -131,14 +131,14 @@ class WatchDirectory:
             self._refuse_others()
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
-            self._take_lock()
+            self._lock.take(self._files, self.root, "watch")
             self._found = self._read()
             self._move(self._found.moves if self._found else [])
         except Py4JJavaError as problem:
-            self._let_go()
+            self._lock.let_go()
             raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
         except BaseException:
-            self._let_go()
+            self._lock.let_go()
             raise
         return self
 
@@ -146,7 +146,7 @@ class WatchDirectory:
         if not self._is_moving:
             with contextlib.suppress(Py4JError, OSError):  # another problem is reported already
                 self._files.delete(self._work)
-        self._let_go()
+        self._lock.let_go()
 
     def use(self, spark: SparkSession) -> None:
         """Read and write with ``spark``: a batch of a stream has a session of its own."""
@@ -280,26 +280,6 @@ class WatchDirectory:
             return
         if self._files.exists(TABLES):
             raise PipelineError(f"{self.root}/{TABLES} is there and not from a watch: choose another --out")
-
-    def _take_lock(self) -> None:
-        """Lock a local directory. The system releases the lock when the process ends, in whatever way."""
-        path = self._files.local(_LOCK)
-        if path is None:
-            return
-        import fcntl  # noqa: PLC0415 - not everywhere
-
-        try:
-            self._lock = path.open("ab")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PipelineError(f"another watch is writing to {self.root}") from None
-        except OSError as problem:
-            raise PipelineError(f"cannot write to {self.root}: {problem.strerror}") from None
-
-    def _let_go(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
 
 
 def merge_directories(

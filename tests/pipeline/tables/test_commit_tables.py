@@ -84,7 +84,15 @@ def test_groups_are_those_with_a_record_and_those_that_only_commit(spark: SparkS
     modern = frame(
         spark,
         MODERN_RECORDS,
-        [{"log_offset": 8, "record": "ConsumerGroupMetadata", "group": "new", "is_tombstone": False}],
+        [
+            {
+                "log_partition": 0,
+                "log_offset": 8,
+                "record": "ConsumerGroupMetadata",
+                "group": "new",
+                "is_tombstone": False,
+            }
+        ],
     )
     found = current_groups(commits, generations, latest_places(generations, ["group"]), modern)
     assert found.columns == CURRENT_GROUPS.names
@@ -94,6 +102,37 @@ def test_groups_are_those_with_a_record_and_those_that_only_commit(spark: SparkS
         ("g", "Stable", 2, 4),
         ("simple", "Empty", 0, None),
     ]
+
+
+def test_a_group_in_two_partitions_of_the_log_is_what_was_appended_last(spark: SparkSession) -> None:
+    """As after another number of partitions of the log: the higher offset and the later record are in different ones."""
+    before, after = {"log_partition": 1}, {"log_partition": 0}
+    commits = frame(
+        spark,
+        COMMITS,
+        [
+            commit(90, 5, when=at(1)) | before,
+            commit(3, 7, when=at(2)) | after,
+            commit(91, 5, group="simple", when=at(1)) | before,
+            commit(4, 7, group="simple", when=at(2)) | after,
+        ],
+    )
+    assert rows(current(commits), "group", "log_partition", "log_offset", "committed_offset") == [
+        ("g", 0, 3, 7),
+        ("simple", 0, 4, 7),
+    ]
+    generations = frame(
+        spark,
+        GENERATIONS,
+        [
+            generation(80, 8, member("a", {"t": [0]}), appended=at(1)) | before,
+            generation(2, 9, member("b", {"t": [0]}), appended=at(2)) | after,
+            generation(99, None, group="simple", appended=at(1)) | before,
+        ],
+    )
+    modern = frame(spark, MODERN_RECORDS, [])
+    found = current_groups(commits, generations, latest_places(generations, ["group"]), modern)
+    assert rows(found, "group", "log_partition", "generation") == [("g", 0, 9), ("simple", 0, 0)]
 
 
 def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:

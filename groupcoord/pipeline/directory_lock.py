@@ -1,0 +1,41 @@
+"""Who may write to a directory: on a local disk one process at a time."""
+
+from typing import IO
+
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.hadoop_files import HadoopFiles
+
+_LOCK = ".lock"
+
+
+class DirectoryLock:
+    """The lock of a local directory. The system releases it when the process ends, in whatever way."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+
+    def take(self, files: HadoopFiles, root: str, what: str) -> bool:
+        """Lock ``root``, in which a ``what`` is to write; returns whether its ``files`` are on a local disk, where that can be.
+
+        Raises PipelineError if another process has it.
+        """
+        path = files.local(_LOCK)
+        if path is None:
+            return False
+        import fcntl  # noqa: PLC0415 - not everywhere
+
+        try:
+            self._file = path.open("ab")
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.let_go()
+            raise PipelineError(f"another {what} is writing to {root}") from None
+        except OSError as problem:
+            raise PipelineError(f"cannot write to {root}: {problem.strerror}") from None
+        return True
+
+    def let_go(self) -> None:
+        """Release it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
