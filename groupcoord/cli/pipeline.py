@@ -21,6 +21,7 @@ from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
 from groupcoord.page.embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.spark_errors import plain_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
-_FROM_WORKER = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -154,8 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     except Exception as problem:
         if not _is_of_spark(problem):
             raise
-        found = _FROM_WORKER.search(str(problem))
-        return complain("pipeline", found[1] if found else str(problem), 1)
+        return complain("pipeline", plain_reason(problem), 1)
     return 0
 
 
@@ -163,9 +162,10 @@ def _is_of_spark(problem: Exception) -> bool:
     """Whether Spark says it, where Spark is: not every command needs it."""
     if "pyspark" not in sys.modules:
         return False
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - of the extra
     from pyspark.errors import PySparkException  # noqa: PLC0415 - of the extra
 
-    return isinstance(problem, PySparkException)
+    return isinstance(problem, PySparkException | Py4JError)
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -174,10 +174,13 @@ def _run(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.progress import RunProgress, running_tasks  # noqa: PLC0415
     from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
     from groupcoord.pipeline.run import RunOptions, run_pipeline  # noqa: PLC0415
-    from groupcoord.pipeline.run_output import RunOutput  # noqa: PLC0415
+    from groupcoord.pipeline.run_output import RunOutput, refuse_unwritable  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import ends_of_file, plan_source  # noqa: PLC0415
+    from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
 
     built_page(ENTRY)  # who has none shall hear of it before Spark has worked for it
+    if is_one_machine(chosen_master(arguments.master)):
+        refuse_unwritable(Path(arguments.out))
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
     plan = plan_source(arguments.source, dict(arguments.source_option))
     with _session(arguments) as spark, RunOutput(spark, arguments.out) as output:
@@ -363,11 +366,16 @@ batch. After a kill it continues where it was: nothing is lost, nothing comes tw
 
 def _run_query(arguments: argparse.Namespace) -> None:
     # These need the extra, and take a second to import.
+    from groupcoord.pipeline.progress import running_tasks  # noqa: PLC0415
+    from groupcoord.pipeline.run_output import refuse_unwritable  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import open_stream  # noqa: PLC0415
+    from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
     from groupcoord.pipeline.watch.batch_writer import BatchWriter  # noqa: PLC0415
-    from groupcoord.pipeline.watch.output_directory import WatchDirectory  # noqa: PLC0415
+    from groupcoord.pipeline.watch.output_directory import MANIFEST, WatchDirectory  # noqa: PLC0415
     from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch  # noqa: PLC0415
 
+    if is_one_machine(chosen_master(arguments.master)):
+        refuse_unwritable(Path(arguments.out), MANIFEST, "watch")
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping:
@@ -375,7 +383,9 @@ def _run_query(arguments: argparse.Namespace) -> None:
         with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)
-            batch_writer = BatchWriter(output, stream, manifest, _say, merge_every=arguments.merge_every)
+            batch_writer = BatchWriter(
+                output, stream, manifest, _say, merge_every=arguments.merge_every, tasks=partial(running_tasks, spark)
+            )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
             run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)
     print(outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out))

@@ -27,9 +27,15 @@ def running_tasks(spark: SparkSession) -> RunningTasks:
 
 @contextlib.contextmanager
 def told_while_it_lasts(
-    name: str, say: Callable[[str], None], tasks: Callable[[], RunningTasks], every_s: float = SAY_EVERY_S
+    name: str, say: Callable[[str], None], tasks: Callable[[], RunningTasks] | None, every_s: float = SAY_EVERY_S
 ) -> Iterator[None]:
-    """While the block lasts, ``say`` every ``every_s`` seconds how long it has lasted, and how many ``tasks`` are done."""
+    """While the block lasts, ``say`` every ``every_s`` seconds how long it has lasted, and how many ``tasks`` are done.
+
+    None: say nothing.
+    """
+    if tasks is None:
+        yield
+        return
     over = threading.Event()
     began = time.monotonic()
 
@@ -81,9 +87,7 @@ class RunProgress:
         """One step; what it yields takes the number of its rows."""
         began = self._clock()
         counted: list[int] = []
-        with contextlib.ExitStack() as stack:
-            if self._tasks is not None:
-                stack.enter_context(told_while_it_lasts(name, self._say, self._tasks, self._every_s))
+        with told_while_it_lasts(name, self._say, self._tasks, self._every_s):
             yield counted.append
         rows = f"{counted[0]:,} rows" if counted else ""
         if counted:

@@ -12,6 +12,7 @@ time is refused.
 
 import contextlib
 import json
+import os
 import uuid
 from pathlib import Path
 from typing import Any, Self
@@ -33,6 +34,23 @@ TABLES = "tables"
 STAGED = "staged"
 RUN = "run.json"
 _BEGIN, PARTIAL = "run-", ".partial"
+
+
+def refuse_unwritable(out: Path, mark: str = RUN, what: str = "run") -> None:
+    """Raises PipelineError if a ``what``, which leaves the file ``mark``, cannot write to ``out``, a directory of this machine.
+
+    No Spark is needed to know that.
+    """
+    if "://" in str(out) or str(out).startswith("file:"):
+        return
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise PipelineError(f"cannot write to {out}: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PipelineError(f"cannot write to {out}: there is no right to write to {there}")
+    is_whole = (out / mark).exists() or any(out.glob(f"{_BEGIN}*{PARTIAL}/{mark}"))
+    if (out / TABLES).exists() and not is_whole:
+        raise PipelineError(f"{out}/{TABLES} is there and not from a {what}: choose another --out")
 
 
 class RunOutput:

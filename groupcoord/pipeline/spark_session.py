@@ -32,6 +32,8 @@ SMALL = 200_000
 """Below so many rows it takes longer to compile a query to Java than to interpret it."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 FOR_SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""In the environment if ``spark-submit`` has started Java already."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL_DEFAULTS = {
     # Throughput counts, not latency. And when a stream fails, Spark looks for a class name in the
@@ -70,17 +72,17 @@ def session(
     Spark does not start.
     """
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted:
+    is_submitted = _GATEWAY in os.environ
+    if not is_submitted:
         find_java()
-        master = master or os.environ.get("SPARK_MASTER") or LOCAL
+    master = chosen_master(master)
     is_local, is_here = is_one_process(master), is_one_machine(master)
     if is_here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {}), **(ON_THIS_MACHINE if is_here else {})}
-    settings["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
+    settings["spark.ui.showConsoleProgress"] = "false"  # lines say how far it is
     if packages:
         settings["spark.jars.packages"] = packages
     builder = SparkSession.builder.appName("groupcoord pipeline")
@@ -93,10 +95,15 @@ def session(
             quiet = Path(folder) / "log4j2.properties"
             quiet.write_text(_SILENCE, encoding="utf-8")
             settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
+        said = Path(folder) / "stderr.txt"
+        is_silent = not is_verbose and not is_submitted
         try:
-            spark = builder.config(map=settings).getOrCreate()
+            with _java_says_it_to(said) if is_silent else contextlib.nullcontext():
+                spark = builder.config(map=settings).getOrCreate()
         except PySparkException as problem:
-            raise PipelineError(f"Spark does not start: {problem}") from None
+            told = said.read_text(errors="replace").split("\n") if is_silent else []
+            why = next((line for line in told if line.startswith(("Error", "Exception"))), "")
+            raise PipelineError(f"Spark does not start: {problem}{f' ({why})' if why else ''}") from None
         try:
             spark.sparkContext.setLogLevel("WARN" if is_verbose else "OFF")
             logging.getLogger("DataFrameQueryContextLogger").setLevel(
@@ -107,6 +114,28 @@ def session(
             yield spark
         finally:
             spark.stop()
+
+
+def chosen_master(master: str | None) -> str | None:
+    """Where Spark is to run if ``master`` was asked for; None: where ``spark-submit`` says."""
+    return master if master or _GATEWAY in os.environ else os.environ.get("SPARK_MASTER") or LOCAL
+
+
+@contextlib.contextmanager
+def _java_says_it_to(path: Path) -> Iterator[None]:
+    """What Java writes to stderr by itself, and not by its log, such as warnings of modules, goes to a file.
+
+    A process that is started in here has the file for its stderr until it ends.
+    """
+    sys.stderr.flush()
+    before = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def is_one_process(master: str | None) -> bool:

@@ -115,3 +115,23 @@ def test_behind_a_damaged_batch_reading_goes_on(tmp_path: Path) -> None:
         ("bytes that are no record batch, passed over, from byte 0 on", size),
         (f"bytes that are no record batch, passed over, from byte {3 * size} on", size),
     ]
+
+
+def test_where_nothing_can_be_written_is_said_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("groupcoord.cli.pipeline._session", never)
+    file = tmp_path / "file"
+    file.write_text("something")
+    for out in (file, file / "out"):
+        assert main(["pipeline", "run", "--source", f"segments:{tmp_path}", "--out", str(out)]) == 1
+        assert capsys.readouterr().err == f"groupcoord pipeline: cannot write to {out}: {file} is a file\n"
+    foreign = tmp_path / "foreign"
+    (foreign / "tables").mkdir(parents=True)
+    for action, source in (("run", f"segments:{tmp_path}"), ("watch", "kafka:127.0.0.1:1")):
+        assert main(["pipeline", action, "--source", source, "--out", str(foreign)]) == 1
+        said = f"groupcoord pipeline: {foreign}/tables is there and not from a {action}: choose another --out\n"
+        assert capsys.readouterr().err == said

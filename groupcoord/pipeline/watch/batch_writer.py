@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
     COMMITS,
@@ -79,7 +80,8 @@ def _now() -> datetime:
 
 
 class BatchWriter:
-    """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing.
+    """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
+    that takes long a line says how far it is, if ``tasks`` tells of Spark's.
 
     ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
@@ -92,6 +94,7 @@ class BatchWriter:
         say: Callable[[str], None],
         *,
         merge_every: int = MERGE_EVERY,
+        tasks: Callable[[], RunningTasks] | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
         self.manifest = manifest
@@ -104,6 +107,7 @@ class BatchWriter:
         self._stream = stream
         self._say = say
         self._merge_every = merge_every
+        self._tasks = tasks
         self._now = now
         self._storms: list[datetime] | None = None
         self._turn = threading.Lock()
@@ -117,7 +121,8 @@ class BatchWriter:
             if batch <= self.manifest.batch:
                 return
             try:
-                self._take(records, batch)
+                with told_while_it_lasts(f"batch {batch}", self._say, self._tasks):
+                    self._take(records, batch)
             except BaseException as problem:
                 self.problem = problem
                 raise

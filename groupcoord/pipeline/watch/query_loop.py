@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.hadoop_files import java_reason
 from groupcoord.pipeline.sources.factory import StreamSource
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
+from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import NONE, WatchDirectory
 
@@ -30,7 +30,6 @@ _SLOW = "Python worker failed to connect back"
 """Spark's message when a worker process takes more than ten seconds to start; there is no setting for that."""
 _SLOW_TIMES = 5
 """How often that is retried by a watch that is to end by itself."""
-_FROM_WORKER = re.compile(r"PipelineError: (.+)")
 _TWO = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 
 
@@ -140,9 +139,8 @@ def _plain(problem: BaseException) -> BaseException:
     """``problem`` with a message of one line, if its kind is known."""
     if isinstance(problem, PipelineError):
         return problem
-    if isinstance(problem, Py4JJavaError):
-        return PipelineError(java_reason(problem))
+    if not isinstance(problem, Py4JError | PySparkException):
+        return problem
     if _TWO.search(str(problem)):
         return PipelineError("another watch is using this checkpoint")
-    found = _FROM_WORKER.search(str(problem)) or _GONE.search(str(problem))
-    return problem if found is None else PipelineError(next(group for group in found.groups() if group).strip())
+    return PipelineError(_why_gone(problem) or plain_reason(problem))
