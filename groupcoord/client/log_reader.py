@@ -15,6 +15,11 @@ from groupcoord.client.member.actions import metadata_request
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
+from groupcoord.protocol.apis.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition
 from groupcoord.protocol.errors import ErrorCode
@@ -31,6 +36,13 @@ class FetchedBatches(NamedTuple):
 
     records: bytes
     aborted: list[tuple[int, int]]
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has no end yet in a partition, and the offset of its first record there."""
+
+    producer_id: int
+    first_offset: int
 
 
 class LogReader:
@@ -102,6 +114,10 @@ class LogReader:
         """
         return self._retry(lambda: self._fetch(partition, offset, max_bytes, max_wait_ms))
 
+    def open_transactions(self, partition: TopicPartition) -> list[OpenTransaction]:
+        """The open transactions of ``partition``, the first to begin first (DescribeProducers, KIP-664)."""
+        return self._retry(lambda: self._open_transactions(partition))
+
     def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
         failures = 0
         while True:
@@ -169,6 +185,15 @@ class LogReader:
         _check(found.error_code, where)
         aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
         return FetchedBatches(bytes(found.records or b""), aborted)
+
+    async def _open_transactions(self, partition: TopicPartition) -> list[OpenTransaction]:
+        leader, (topic, number) = await self._leader(partition), partition
+        request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(number,)),))
+        answer: DescribeProducersResponse = await self._cluster.request_of(leader, request, ConnectionPurpose.FETCHING)
+        found = answer.topics[0].partitions[0]
+        _check(found.error_code, f"{topic}-{number}")
+        begun = [(each.current_txn_start_offset, each.producer_id) for each in found.active_producers]
+        return [OpenTransaction(producer_id, first) for first, producer_id in sorted(begun) if first >= 0]
 
 
 def _check(error_code: int, where: str) -> None:

@@ -49,6 +49,8 @@ from groupcoord.pipeline.tables.modern_groups import (
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 
+MOST_HELD_UP = 1000
+"""The most partitions with an open transaction that are told one by one."""
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -110,9 +112,8 @@ class _Job:
     def records(self, plan: SourcePlan) -> None:
         """Read, decode, count."""
         if plan.survey is not None:
-            with self._progress.step("look at transactions") as rows:
+            with self._progress.step("look through the source"):
                 plan = plan.surveyed(self._spark)
-                rows(plan.records or 0)
         with self._progress.step("read and decode") as rows:
             records = read_records(self._spark, plan, self._output, self._options.as_of)
             rows(records.read)
@@ -133,7 +134,7 @@ class _Job:
                     self.tables[table.name] = self._output.write(self._rows(table, []), table)
                 rows(found)
         self._counts(records)
-        self._warnings += plan.warnings
+        self._warnings += plan.warnings + plan.remarks()
         if plan.records is not None and plan.records != records.read:
             what = "records that batches announce and that are not there, or that came while it was read"
             self._warnings.append(SourceWarning(plan.spec, what, None, plan.records - records.read, None))
@@ -309,7 +310,12 @@ class _Job:
             return known
         if plan.ends is None or self._options.as_of is not None:  # the ends of topics at that time are unknown
             return None
-        return self._output.stage(plan.ends(current), "ends")
+        ends = self._output.stage(plan.ends(current), "ends")
+        held_up = ends.where("open_transaction is not null").orderBy("topic", "partition").limit(MOST_HELD_UP)
+        for row in held_up.collect():
+            where = f"{row['topic']}-{row['partition']}"
+            self._warnings.append(SourceWarning(where, row["open_transaction"], None, None, None))
+        return ends
 
     def _ends_until_as_of(self) -> DataFrame | None:
         """What ``--end-offsets`` says of the time until the moment that is asked for."""

@@ -547,6 +547,8 @@ END_OFFSETS = table_schema("""
     topic, partition
     end_offset bigint: offset behind the last record
     at timestamp: when that was so; null: at the end of the log
+    open_transaction string: why a consumer that reads committed stops before that end, in words; null: it does not, or it is
+        not known
 """)
 
 TABLES: dict[str, TableSchema] = {

@@ -11,6 +11,12 @@ from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogRe
 from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
 from groupcoord.client.option_parsing import parse_address
 from groupcoord.core.effects import LogRecord
+from groupcoord.protocol.apis.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
@@ -94,6 +100,26 @@ def test_a_leader_that_is_missing_is_waited_for(
     with pytest.raises(BrokerError, match="orders-1: LEADER_NOT_AVAILABLE"):
         reader.fetch(P, 0, 1000)
     assert pauses == [0.1, 0.2]
+
+
+def test_open_transactions_are_told_the_first_to_begin_first(
+    reader: LogReader, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reader.open_transactions(P) == []
+    states = [(7, 12), (8, -1), (9, 5)]
+    producers = tuple(
+        ProducerState(producer_id=producer, producer_epoch=0, coordinator_epoch=0, current_txn_start_offset=start)
+        for producer, start in states
+    )
+    moved = PartitionResponse(partition_index=1, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    answers = [moved, PartitionResponse(partition_index=1, active_producers=producers)]
+
+    async def request_of(*_: Any, **__: Any) -> DescribeProducersResponse:
+        return DescribeProducersResponse(topics=(TopicResponse(name="orders", partitions=(answers.pop(0),)),))
+
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
+    assert reader.open_transactions(P) == [(9, 5), (7, 12)]
+    assert pauses == [0.1]
 
 
 def test_an_address_is_a_host_and_a_port() -> None:

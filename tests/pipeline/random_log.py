@@ -51,6 +51,21 @@ class RandomLog:
             folder.mkdir(parents=True)
             (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
 
+    def leave_open(self, group: str) -> None:
+        """A transaction of producer 999 that never ends, and commits of the same group behind it."""
+        key = OffsetCommitKey(group=group, topic=TOPICS[0], partition=0)
+        in_transaction, behind = (
+            [
+                (
+                    write_key(key),
+                    write_value(OffsetCommitValue(offset=offset, metadata="", commit_timestamp_ms=self._now_ms), 3),
+                )
+            ]
+            for offset in (100, 60)
+        )
+        self._append(group, in_transaction, producer_id=999, attributes=TRANSACTIONAL)
+        self._append(group, behind)
+
     def _step(self) -> None:
         self._now_ms += self._chance.randrange(1, 30_000)
         group = self._chance.choice(self.groups)

@@ -8,8 +8,9 @@ import groupcoord.pipeline
 ROOT = Path(groupcoord.pipeline.__file__).parent
 COLLECTING = {"collect", "toPandas", "toLocalIterator", "toArrow", "first", "head", "tail"}
 BOUNDED = {
-    "run.py": 1,  # the last time in the log
+    "run.py": 2,  # the last time in the log, the first partitions with an open transaction
     "record_table_writer.py": 1,  # the names of the files that tasks wrote
+    "sources/factory.py": 1,  # which slices of segments there are
     "watch/batch_writer.py": 4,  # numbers for each partition of the log and table, the sum of lags, storms
     "report/arrow_table_reader.py": 1,  # partial results, which are bounded
 }

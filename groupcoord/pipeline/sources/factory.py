@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +22,7 @@ from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
-from groupcoord.pipeline.sources.kafka_source import LATEST, ClusterReader
+from groupcoord.pipeline.sources.kafka_source import LATEST, READ_UNCOMMITTED, ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
     PIECE_BYTES,
     Folder,
@@ -29,6 +30,7 @@ from groupcoord.pipeline.sources.segment_files import (
     SegmentSurvey,
     Survey,
     find_segments,
+    hidden_remarks,
     read_piece,
     survey,
 )
@@ -41,8 +43,8 @@ class SourcePlan:
     ``spec`` is the text after ``--source``. ``read`` gives the records as LOG, or the numbers of the tasks that will read them;
     ``open_batches`` turns its record batches into such of LOG, inside the task that decodes them. ``records`` is how many there
     must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with the columns ``topic`` and
-    ``partition`` into END_OFFSETS. ``survey``, of a source that has to be looked through before it is read, does that in tasks
-    of Spark and gives the plan to read by.
+    ``partition`` into END_OFFSETS. ``remarks`` are what is known once all was read. ``survey`` gives the
+    plan to read by, where tasks of Spark have to look through the source before it is read.
     """
 
     spec: str
@@ -51,6 +53,7 @@ class SourcePlan:
     records: int | None = None
     warnings: list[SourceWarning] = field(default_factory=list)
     ends: Callable[[DataFrame], DataFrame] | None = None
+    remarks: Callable[[], list[SourceWarning]] = list
     survey: "Callable[[SparkSession], SourcePlan] | None" = None
 
     def surveyed(self, spark: SparkSession) -> "SourcePlan":
@@ -73,12 +76,19 @@ def ends_of_cluster(wanted: DataFrame, bootstrap: str, now_ms: int) -> DataFrame
 
 def _asking(bootstrap: str, now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
-        with ClusterReader(bootstrap) as cluster:
+        with ClusterReader(bootstrap, isolation_level=READ_UNCOMMITTED) as cluster:
             for batch in batches:
                 pairs = zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
                 found = cluster.offsets(set(pairs), LATEST)
+                remarks = kafka_source.open_transaction_remarks(bootstrap, found)
                 rows = [
-                    {"topic": topic, "partition": partition, "end_offset": end, "at": now_ms * 1000}
+                    {
+                        "topic": topic,
+                        "partition": partition,
+                        "end_offset": end,
+                        "at": now_ms * 1000,
+                        "open_transaction": remarks.get((topic, partition)),
+                    }
                     for (topic, partition), end in found.items()
                 ]
                 yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
@@ -99,7 +109,11 @@ def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
         )
     at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
     return frame.select(
-        "topic", F.col("partition").cast("int"), F.col("end_offset").cast("bigint"), at.alias("at")
+        "topic",
+        F.col("partition").cast("int"),
+        F.col("end_offset").cast("bigint"),
+        at.alias("at"),
+        F.expr("string(null) as open_transaction"),
     ).where("topic is not null and partition is not null and end_offset is not null")
 
 
@@ -113,21 +127,51 @@ def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
     return _PLANS[kind](spec, what, options)
 
 
+class _MergedCounts(AccumulatorParam[dict[int, tuple[int, int]]]):
+    """What tasks tell of partitions; who tells it twice, because a task was tried again, is heard once."""
+
+    def zero(self, value: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        del value
+        return {}
+
+    def addInPlace(  # noqa: N802 - Spark's name
+        self, value1: dict[int, tuple[int, int]], value2: dict[int, tuple[int, int]]
+    ) -> dict[int, tuple[int, int]]:
+        return {**value1, **value2}
+
+
 def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     asked = {**options, "bootstrap": bootstrap}
-    bounds = kafka_source.bounds(asked)
-    if not any(end > start for start, end in bounds.values()):
+    bounds = kafka_source.bounds(asked, READ_UNCOMMITTED)
+    parts = [kafka_source.OffsetRange(number, start, end) for number, (start, end) in bounds.items() if end > start]
+    if not parts:
         raise PipelineError(
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
         )
-    asked["ranges"] = json.dumps(bounds)
-
-    def read(spark: SparkSession) -> DataFrame:
-        spark.dataSource.register(kafka_source.OffsetsSource)
-        return spark.read.format(kafka_source.NAME).options(**asked).load()
-
     now_ms = time.time_ns() // 1_000_000
-    return SourcePlan(spec=spec, read=read, ends=partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms))
+    ends = partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms)
+
+    def survey(spark: SparkSession) -> SourcePlan:
+        hidden = spark.sparkContext.accumulator({}, _MergedCounts())
+
+        def tell(partition: int, aborted: int, without_end: int) -> None:
+            hidden.add({partition: (aborted, without_end)})
+
+        def open_batches(batches: Iterator[Any]) -> Iterator[Any]:
+            numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+            return chain.from_iterable(kafka_source.fetch_to_the_end(asked, parts[number], tell) for number in numbers)
+
+        def remarks() -> list[SourceWarning]:
+            return [remark for one in sorted(hidden.value.items()) for remark in hidden_remarks(one[0], *one[1])]
+
+        return SourcePlan(spec=spec, read=_numbers(len(parts)), open_batches=open_batches, ends=ends, remarks=remarks)
+
+    return SourcePlan(spec=spec, read=_not_surveyed, ends=ends, survey=survey)
+
+
+def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
+    """The numbers of the tasks that read, one in each."""
+    return lambda spark: spark.range(0, tasks, 1, tasks)
 
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
@@ -136,7 +180,7 @@ def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePla
 
 
 def _not_surveyed(_: SparkSession) -> DataFrame:
-    raise AssertionError("segments are read by the plan that the survey gives")
+    raise AssertionError("it is read by the plan that the survey gives")
 
 
 def _survey_segments(spec: str, directory: Path, spark: SparkSession) -> SourcePlan:
@@ -145,12 +189,12 @@ def _survey_segments(spec: str, directory: Path, spark: SparkSession) -> SourceP
 
     found = survey(directory, each=in_tasks)
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
-
-    def read(spark: SparkSession) -> DataFrame:
-        return spark.range(0, len(tasks), 1, len(tasks))
-
     return SourcePlan(
-        spec=spec, read=read, open_batches=open_slices(tasks), records=found.records, warnings=found.warnings
+        spec=spec,
+        read=_numbers(len(tasks)),
+        open_batches=open_slices(tasks),
+        records=found.records,
+        warnings=found.warnings,
     )
 
 
@@ -235,7 +279,7 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
         identity=identity,
         load=load,
         positions=json.loads,
-        bounds=partial(kafka_source.bounds, asked),
+        bounds=partial(kafka_source.bounds, asked, READ_UNCOMMITTED),
         ends=lambda wanted, now_ms: ends_of_cluster(wanted, bootstrap, now_ms),
     )
 

@@ -3,8 +3,9 @@
     spark.dataSource.register(OffsetsSource)
     spark.read.format("groupcoord").option("bootstrap", "localhost:9092").load()
 
-It joins no group and commits nothing, so it does not write into the log that it reads. What it gives is what a consumer that
-reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. Options: ``bootstrap``,
+It joins no group and commits nothing, so it does not write into the log that it reads. What the data source gives is what a
+consumer that reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. A run reads by
+``fetch_to_the_end``, which goes on behind an open transaction, as the coordinator itself does. Options: ``bootstrap``,
 ``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], if the bounds are known already),
 ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
 """
@@ -12,23 +13,42 @@ reads committed sees: nothing of aborted transactions, and nothing behind the fi
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
-from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
-from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, FetchedBatches, LogReader
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, UnsupportedVersionError
+from groupcoord.client.log_reader import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FetchedBatches,
+    LogReader,
+    OpenTransaction,
+)
 from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources.columnar_batch_reader import headers, is_control, read, walk
-from groupcoord.pipeline.sources.transactions import is_aborted
+from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
+from groupcoord.pipeline.sources.transactions import batches_alone, first_ends, is_aborted, is_open, transaction_ends
+from groupcoord.protocol.batches.record_batch import ABORT_MARKER
 from groupcoord.protocol.errors import ErrorCode
 
-__all__ = ["EARLIEST", "LATEST", "ClusterReader", "ClusterUnavailableError", "FetchedBatches", "OffsetOutOfRangeError"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "READ_UNCOMMITTED",
+    "ClusterReader",
+    "ClusterUnavailableError",
+    "FetchedBatches",
+    "OffsetOutOfRangeError",
+]
 
 CLIENT_ID = "groupcoord-pipeline"
 TRIES = 8
@@ -45,17 +65,21 @@ class OffsetOutOfRangeError(PipelineError):
 
 
 class ClusterReader:
-    """What is committed in a cluster, found by any of its brokers. ``bootstrap`` is HOST:PORT, or several with commas.
+    """What is in a cluster, found by any of its brokers. ``bootstrap`` is HOST:PORT, or several with commas.
+
+    What is not committed counts only if ``isolation_level`` says so.
 
     Every method raises PipelineError, ClusterUnavailableError if it may work later.
     """
 
-    def __init__(self, bootstrap: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, bootstrap: str, *, isolation_level: int = READ_COMMITTED, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         try:
             addresses = parse_addresses(bootstrap, default_port=None)
         except ValueError as problem:
             raise PipelineError(str(problem)) from None
-        self._log = LogReader(addresses, client_id=CLIENT_ID, isolation_level=READ_COMMITTED, tries=TRIES, sleep=sleep)
+        self._log = LogReader(addresses, client_id=CLIENT_ID, isolation_level=isolation_level, tries=TRIES, sleep=sleep)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +98,7 @@ class ClusterReader:
             return self._log.partitions([topic]).get(topic, [])
 
     def bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Partition → its first offset, and the end of what is committed."""
+        """Partition → its first offset, and its end."""
         wanted = {(topic, partition) for partition in partitions}
         first, end = self.offsets(wanted, EARLIEST), self.offsets(wanted, LATEST)
         return {partition: (first[topic, partition], end[topic, partition]) for _, partition in sorted(wanted)}
@@ -83,6 +107,14 @@ class ClusterReader:
         """(topic, partition) → its offset at LATEST or EARLIEST. Partitions that do not exist are missing."""
         with _pipeline_errors():
             return self._log.offsets(wanted, when)
+
+    def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
+        """The transactions that are open in a partition, the first to begin first; none before Kafka 2.8, which tells none."""
+        with _pipeline_errors():
+            try:
+                return self._log.open_transactions((topic, partition))
+            except UnsupportedVersionError:
+                return []
 
     def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
         """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
@@ -123,11 +155,10 @@ class OffsetRange(InputPartition):
         self.partition, self.start, self.end = partition, start, end
 
 
-def bounds(options: Options) -> Bounds:
-    """Partition → (first offset, end of what is committed). Raises ClusterUnavailableError, also if there is no such
-    topic yet."""
+def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
+    """Partition → (first offset, end). Raises ClusterUnavailableError, also if there is no such topic yet."""
     topic = options.get("topic", TOPIC)
-    with ClusterReader(_bootstrap(options)) as cluster:
+    with ClusterReader(_bootstrap(options), isolation_level=isolation_level) as cluster:
         partitions = cluster.partitions(topic)
         if not partitions:
             raise ClusterUnavailableError(
@@ -137,31 +168,92 @@ def bounds(options: Options) -> Bounds:
 
 
 def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
-    """The records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
-    topic = options.get("topic", TOPIC)
+    """The committed records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
     with ClusterReader(_bootstrap(options)) as cluster:
-        offset = part.start
-        while offset < part.end:
-            try:
-                fetched = cluster.fetch(topic, part.partition, offset)
-            except OffsetOutOfRangeError:
-                first = cluster.offsets({(topic, part.partition)}, EARLIEST)[topic, part.partition]
-                if first <= offset:
-                    raise
-                offset = first
-                continue
-            starts, _ = walk(fetched.records)
-            if not starts:
-                if not fetched.records:
-                    return  # compaction has taken everything up to the end
-                raise PipelineError(
-                    f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch"
-                )
-            found = headers(np.frombuffer(fetched.records, np.uint8), starts)
+        for fetched, found in _fetched(cluster, options.get("topic", TOPIC), part):
             shown = ~is_control(found) & ~is_aborted(found, fetched.aborted)
             for batch in read(fetched.records, part.partition, found.where(shown)):
-                yield _within(batch, offset, part.end)
-            offset = int(found.last_offset[-1]) + 1
+                yield _within(batch, part.start, part.end)
+
+
+def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, int, int], object]) -> Iterator[Any]:
+    """The same, and also what is behind open transactions. ``part`` is all that the log has.
+
+    Only the data of transactions whose marker has not come is held meanwhile. At the end ``tell`` hears of the partition how
+    many records are hidden because their transactions were aborted, and because they have no end.
+    """
+    held: dict[int, list[tuple[bytes, BatchHeaders]]] = defaultdict(list)
+    hidden = 0
+    with ClusterReader(_bootstrap(options), isolation_level=READ_UNCOMMITTED) as cluster:
+        for fetched, all_found in _fetched(cluster, options.get("topic", TOPIC), part):
+            found = all_found.where(all_found.base_offset < part.end)
+            ends = transaction_ends(fetched.records, found)
+            shown = []
+            for producer_id, is_committed in first_ends(found, ends, held).items():
+                decided = held.pop(producer_id)
+                shown += decided if is_committed else []
+                hidden += 0 if is_committed else _records_in(decided)
+            aborted, undecided = ends.ended_by(ABORT_MARKER), is_open(found, ends)
+            hidden += int(np.maximum(found.count[aborted], 0).sum())
+            shown.append((fetched.records, found.where(~is_control(found) & ~aborted & ~undecided)))
+            for data, batches in shown:
+                for batch in read(data, part.partition, batches):
+                    yield _within(batch, part.start, part.end)
+            for producer_id in np.unique(found.producer_id[undecided]).tolist():
+                chosen = found.where(undecided & (found.producer_id == producer_id))
+                held[producer_id].append(batches_alone(fetched.records, chosen))
+    tell(part.partition, hidden, sum(map(_records_in, held.values())))
+
+
+def _records_in(held: list[tuple[bytes, BatchHeaders]]) -> int:
+    return sum(int(np.maximum(batches.count, 0).sum()) for _, batches in held)
+
+
+def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[tuple[FetchedBatches, BatchHeaders]]:
+    """What the broker sends of ``part``; the first and last batches may reach beyond it."""
+    offset = part.start
+    while offset < part.end:
+        try:
+            fetched = cluster.fetch(topic, part.partition, offset)
+        except OffsetOutOfRangeError:
+            first = cluster.offsets({(topic, part.partition)}, EARLIEST)[topic, part.partition]
+            if first <= offset:
+                raise
+            offset = first
+            continue
+        starts, _ = walk(fetched.records)
+        if not starts:
+            if not fetched.records:
+                return  # compaction has taken everything up to the end
+            raise PipelineError(f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch")
+        found = headers(np.frombuffer(fetched.records, np.uint8), starts)
+        yield fetched, found
+        offset = int(found.last_offset[-1]) + 1
+
+
+def open_transaction_remarks(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], str]:
+    """Of ``ends``, the partitions in which a consumer that reads committed stops before the end: why, in words."""
+    with ClusterReader(bootstrap) as committed, ClusterReader(bootstrap, isolation_level=READ_UNCOMMITTED) as cluster:
+        stable = committed.offsets(set(ends), LATEST)
+        held_up = {
+            place: ends[place] - stable[place] for place in sorted(ends) if stable.get(place, ends[place]) < ends[place]
+        }
+        return {place: _held_up(cluster, place, stable[place], behind) for place, behind in held_up.items()}
+
+
+def _held_up(cluster: ClusterReader, place: tuple[str, int], stable: int, behind: int) -> str:
+    topic, partition = place
+    who = ""
+    if found := cluster.open_transactions(topic, partition):
+        fetched = cluster.fetch(topic, partition, found[0].first_offset)
+        starts, _ = walk(fetched.records)
+        began = headers(np.frombuffer(fetched.records, np.uint8), starts[:1]).base_timestamp.tolist()
+        since = f", since {datetime.fromtimestamp(began[0] / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if began else ""
+        who = f" of producer {found[0].producer_id}{since}"
+    return (
+        f"{behind:,} {'offset is' if behind == 1 else 'offsets are'} behind an open transaction{who}: "
+        f"consumers that read committed stop at offset {stable:,}"
+    )
 
 
 def _within(batch: Any, start: int, end: int) -> Any:

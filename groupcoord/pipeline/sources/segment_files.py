@@ -28,7 +28,7 @@ from groupcoord.pipeline.sources.columnar_batch_reader import (
     walk,
 )
 from groupcoord.pipeline.sources.damaged_segments import next_batch, walk_over_damage
-from groupcoord.pipeline.sources.transactions import NO_MARKER, TransactionEnds, transaction_ends
+from groupcoord.pipeline.sources.transactions import TransactionEnds, first_ends, is_open, transaction_ends
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 
 TOPIC = "__consumer_offsets"
@@ -157,23 +157,17 @@ class _PartitionSurvey:
         ends = transaction_ends(data, found)
         self._decide(found, ends)
         records = np.maximum(found.count, 0)
-        aborted, is_open = ends.ended_by(ABORT_MARKER), _is_open(found, ends)
-        self.shown += int(records[~is_control(found) & ~aborted & ~is_open].sum())
+        aborted, undecided = ends.ended_by(ABORT_MARKER), is_open(found, ends)
+        self.shown += int(records[~is_control(found) & ~aborted & ~undecided].sum())
         self.aborted += int(records[aborted].sum())
-        for producer_id, count in zip(found.producer_id[is_open].tolist(), records[is_open].tolist(), strict=True):
+        for producer_id, count in zip(found.producer_id[undecided].tolist(), records[undecided].tolist(), strict=True):
             self._undecided[producer_id] += count
         self.pieces += self._cut(str(path), found, ends)
 
     def _decide(self, found: BatchHeaders, ends: TransactionEnds) -> None:
         """What was open before is decided by the first marker of its producer."""
-        if not self._undecided:
-            return
-        markers = np.nonzero(ends.marker != NO_MARKER)[0]
-        producers, first = np.unique(found.producer_id[markers], return_index=True)
-        still_open = np.isin(producers, list(self._undecided))
-        kinds = ends.marker[markers[first[still_open]]].tolist()
-        for producer_id, kind in zip(producers[still_open].tolist(), kinds, strict=True):
-            records, is_committed = self._undecided.pop(producer_id), kind == COMMIT_MARKER
+        for producer_id, is_committed in first_ends(found, ends, self._undecided).items():
+            records = self._undecided.pop(producer_id)
             self.shown += records if is_committed else 0
             self.aborted += 0 if is_committed else records
             for later in self._waiting.pop(producer_id):
@@ -195,11 +189,6 @@ class _PartitionSurvey:
                 else:
                     self._waiting[producer_id].append(later)
             yield SegmentSlice(path, self._partition, int(found.start[first]), int(found.end[after - 1]), later)
-
-
-def _is_open(found: BatchHeaders, ends: TransactionEnds) -> Any:
-    """Which batches are data of transactions that none of ``found`` ends."""
-    return is_transactional(found) & (ends.end == len(ends.end))
 
 
 def _survey_partition(folder: Folder, piece_bytes: int) -> SegmentSurvey:
@@ -263,5 +252,5 @@ def _shown(data: bytes, found: BatchHeaders, later: dict[int, bool]) -> Any:
     or never end."""
     ends = transaction_ends(data, found)
     committed = [producer_id for producer_id, is_committed in later.items() if is_committed]
-    is_open = _is_open(found, ends) & ~np.isin(found.producer_id, committed)
-    return ~is_control(found) & ~ends.ended_by(ABORT_MARKER) & ~is_open
+    hidden = is_open(found, ends) & ~np.isin(found.producer_id, committed)
+    return ~is_control(found) & ~ends.ended_by(ABORT_MARKER) & ~hidden

@@ -4,6 +4,7 @@ All batches are looked at together, sorted by producer, so that a million transa
 ``ProducerStateManager``.
 """
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,13 +57,7 @@ def _markers(data: Any, found: BatchHeaders) -> Any:
     if not len(control):
         return kinds
     of_control = found.where(control)
-    with memoryview(data) as view:
-        batches = [view[start:end] for start, end in zip(of_control.start, of_control.end, strict=True)]
-        together = b"".join(batches)
-        for batch in batches:
-            batch.release()
-    ends = np.cumsum(of_control.end - of_control.start)
-    moved = of_control._replace(start=ends - (of_control.end - of_control.start), end=ends)
+    together, moved = batches_alone(data, of_control)
     for records in read(together, 0, moved):
         keys = pc.binary_slice(records.column("key"), 2, 4)
         for kind in (ABORT_MARKER, COMMIT_MARKER):
@@ -72,6 +67,33 @@ def _markers(data: Any, found: BatchHeaders) -> Any:
             offsets = records.column("log_offset").filter(says_it).to_numpy()
             kinds[control[np.searchsorted(of_control.base_offset, offsets, side="right") - 1]] = kind
     return kinds
+
+
+def batches_alone(data: Any, found: BatchHeaders) -> tuple[bytes, BatchHeaders]:
+    """The bytes of the batches ``found`` of ``data``, without what is between them, and their headers there."""
+    with memoryview(data) as view:
+        batches = [view[start:end] for start, end in zip(found.start, found.end, strict=True)]
+        together = b"".join(batches)
+        for batch in batches:
+            batch.release()
+    ends = np.cumsum(found.end - found.start)
+    return together, found._replace(start=ends - (found.end - found.start), end=ends)
+
+
+def is_open(found: BatchHeaders, ends: TransactionEnds) -> Any:
+    """Which batches are data of transactions that none of ``found`` ends."""
+    return is_transactional(found) & (ends.end == len(ends.end))
+
+
+def first_ends(found: BatchHeaders, ends: TransactionEnds, producers: Collection[int]) -> dict[int, bool]:
+    """Of those of ``producers`` that have a marker in ``found``: whether the first one commits."""
+    if not producers:
+        return {}
+    markers = np.nonzero(ends.marker != NO_MARKER)[0]
+    ending, first = np.unique(found.producer_id[markers], return_index=True)
+    asked = np.isin(ending, list(producers))
+    commits = ends.marker[markers[first[asked]]] == COMMIT_MARKER
+    return dict(zip(ending[asked].tolist(), commits.tolist(), strict=True))
 
 
 def is_aborted(found: BatchHeaders, aborted: list[tuple[int, int]]) -> Any:

@@ -18,7 +18,7 @@ IDENTITY = {"topic": "t"}
 
 def staged(output: WatchDirectory, spark: SparkSession, end: int) -> str:
     """One file aside with a row that says ``end``."""
-    return output.stage_file(spark.createDataFrame([("t", 0, end, None)], END_OFFSETS.ddl), END_OFFSETS, rows=1)
+    return output.stage_file(spark.createDataFrame([("t", 0, end, None, None)], END_OFFSETS.ddl), END_OFFSETS, rows=1)
 
 
 def shown(out: Path) -> list[int]:

@@ -1,0 +1,87 @@
+"""A transaction that hangs hides neither what is behind it in the log of commits nor how far behind a group is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupcoord import Cluster
+from groupcoord.pipeline.sources import kafka_source
+from groupcoord.pipeline.sources.kafka_source import LATEST, READ_UNCOMMITTED, ClusterReader, OffsetRange
+from groupcoord.pipeline.sources.segment_files import read_piece, survey
+from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
+from groupcoord.protocol.batches.records import Record
+from tests.pipeline.random_log import START_MS, RandomLog
+
+CONFIG: dict[str, object] = {
+    "offsets.topic.num.partitions": 2,
+    "offsets.retention.minutes": 2_000_000,
+    "log.cleaner.enable": False,
+}
+ORDERS = ("orders", 0)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of commits and a topic, in each of which a transaction never ends."""
+    folder = tmp_path_factory.mktemp("data")
+    log = RandomLog(4, partitions=2, steps=150)
+    log.leave_open("group-1")
+    log.write(folder)
+    (folder / "orders-0").mkdir()
+    batches = [
+        build_batch([Record(offset, START_MS, None, b"") for offset in range(100)], leader_epoch=0),
+        build_batch(
+            [Record(100, START_MS, None, b"")],
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=0,
+            attributes=TRANSACTIONAL,
+            leader_epoch=0,
+        ),
+        build_batch([Record(offset, START_MS, None, b"") for offset in range(101, 1101)], leader_epoch=0),
+    ]
+    (folder / "orders-0" / f"{0:020d}.log").write_bytes(b"".join(batches))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(data: Path) -> Iterator[str]:
+    with Cluster(config=CONFIG, data_dir=data, topics={"orders": 1}).sync() as kafka:
+        yield kafka.address
+
+
+def test_a_run_reads_behind_an_open_transaction_what_the_files_have(data: Path, address: str) -> None:
+    found = survey(data)
+    expected = sorted(
+        (piece.log_partition, offset)
+        for piece in found.pieces
+        for rows in read_piece(piece)
+        for offset in rows["log_offset"].to_pylist()
+    )
+    options = {"bootstrap": address}
+    told: dict[str, int] = {}
+
+    def tell(partition: int, *counts: int) -> None:
+        whats = ("records of aborted transactions", "records of transactions without an end")
+        told.update({f"{partition} {what}": count for what, count in zip(whats, counts, strict=True) if count})
+
+    read = [
+        (partition, offset)
+        for partition, (start, end) in kafka_source.bounds(options, READ_UNCOMMITTED).items()
+        for rows in kafka_source.fetch_to_the_end(options, OffsetRange(partition, start, end), tell)
+        for offset in rows["log_offset"].to_pylist()
+    ]
+    assert sorted(read) == expected
+    assert told == {f"{remark.log_partition} {remark.what}": remark.records for remark in found.warnings}
+    assert sum("without an end" in what for what in told) == 1
+
+
+def test_the_end_of_a_topic_is_where_it_ends_and_what_holds_readers_up_is_told(address: str) -> None:
+    with ClusterReader(address, isolation_level=READ_UNCOMMITTED) as cluster:
+        ends = cluster.offsets({ORDERS, ("orders", 1)}, LATEST)
+    assert ends[ORDERS] == 1101
+    assert kafka_source.open_transaction_remarks(address, ends) == {
+        ORDERS: "1,001 offsets are behind an open transaction of producer 7, since 2026-01-01 00:00:00 UTC: "
+        "consumers that read committed stop at offset 100"
+    }
