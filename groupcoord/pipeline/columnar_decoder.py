@@ -195,10 +195,16 @@ SPLIT = table_schema(
     """
     split by log_partition, log_offset: Commits, decoded, and the other records as they are: the key, in Base64, as `topic`,
         and the value as `metadata`. So the commits are written once, as they will be read.
-    is_commit boolean: is it decoded?
+    is_commit boolean: is it decoded? null: it is hidden by a transaction, or a marker
     """,
     COMMITS.columns,
 )
+
+
+def is_of_places(batch: Any) -> bool:
+    """Does ``batch``, from a source, only say where records are?"""
+    return bool(batch.num_columns == len(PLACES))
+
 
 OF_RECORDS = {table.name: table for table in (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS)}
 """The tables that records belong to: each record of the log is a row of one of them."""
@@ -226,9 +232,15 @@ def split_batch(batch: Any) -> tuple[Any, Any]:
 
 
 def split_batches(batches: Iterator[Any]) -> Iterator[Any]:
-    """Split record batches of LOG, as batches of SPLIT: of each the commits, then the other records."""
+    """Split record batches of LOG, as batches of SPLIT: of each the commits, then the others; and those of PLACES."""
     schema = arrow_schema(SPLIT.columns)
-    for commits, others in map(split_batch, filter(len, batches)):
+    for batch in filter(len, batches):
+        if is_of_places(batch):
+            columns = {field.name: pa.nulls(len(batch), field.type) for field in schema}
+            columns |= {name: batch.column(name) for name in PLACES}
+            yield pa.RecordBatch.from_arrays(list(columns.values()), schema=schema)
+            continue
+        commits, others = split_batch(batch)
         if len(commits):
             yield pa.RecordBatch.from_arrays([*commits.columns, pa.array(np.ones(len(commits), bool))], schema=schema)
         if len(others):

@@ -27,6 +27,12 @@ from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, TableSchema, table_schema
 from groupcoord.pipeline.sources.factory import SourcePlan
 
+HIDDEN = TableSchema(
+    "hidden",
+    "Where markers are, and records of transactions that were aborted or are open. Not kept.",
+    ("log_partition", "log_offset"),
+    columnar_decoder.WHERE,
+)
 CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
 """Names that Spark has for compressions, and PyArrow's; of others Spark itself knows best what they mean."""
 AT_ONCE_BYTES = 32 * 1024 * 1024
@@ -55,10 +61,13 @@ def table_writer(
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context(_File(folder, table, codec))
-                for name, table in columnar_decoder.OF_RECORDS.items()
+                for name, table in (*columnar_decoder.OF_RECORDS.items(), (HIDDEN.name, HIDDEN))
             }
             for batch in filter(len, open_batches(batches)):
                 asked = batch if until is None else _until(batch, until)
+                if columnar_decoder.is_of_places(batch):
+                    files[HIDDEN.name].add(asked)
+                    continue
                 read += len(batch)
                 later += len(batch) - len(asked)
                 commits, others = columnar_decoder.split_batch(asked)
@@ -91,7 +100,7 @@ def collect_written(frame: DataFrame, folder: Path) -> WrittenRecords:
         if path.relative_to(folder).as_posix() not in names:
             path.unlink()
     totals = [row for row in reported if row["file"] is None]
-    rows = dict.fromkeys(columnar_decoder.OF_RECORDS, 0)
+    rows = dict.fromkeys((*columnar_decoder.OF_RECORDS, HIDDEN.name), 0)
     for row in reported:
         if row["file"] is not None:
             rows[Path(row["file"]).parent.name] += row["rows"]
@@ -164,12 +173,13 @@ _REST = "rest"
 class DecodedLog:
     """What was read and decoded: ``read`` records, of which ``later`` ones were appended after the moment that was asked for
     and are in no table; ``rows`` says how many each table has. ``table`` puts one in its place and gives what can be read of
-    it; it must have rows."""
+    it; it must have rows. ``hidden`` (HIDDEN) is where transactions hide something; None: nowhere."""
 
     read: int
     later: int
     rows: dict[str, int]
     table: Callable[[TableSchema], DataFrame]
+    hidden: DataFrame | None
 
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
@@ -185,8 +195,13 @@ def _by_tasks(
 ) -> DecodedLog:
     write = table_writer(plan.open_batches, folder, codec, until)
     found = collect_written(plan.read(spark).mapInArrow(write, WRITTEN.ddl), folder)
+    is_any_hidden = found.rows[HIDDEN.name] > 0
     return DecodedLog(
-        found.read, found.later, found.rows, lambda table: output.adopt(f"{_BY_TASKS}/{table.name}", table)
+        found.read,
+        found.later,
+        found.rows,
+        lambda table: output.adopt(f"{_BY_TASKS}/{table.name}", table),
+        output.staged(f"{_BY_TASKS}/{HIDDEN.name}", StructType.fromDDL(HIDDEN.ddl)) if is_any_hidden else None,
     )
 
 
@@ -197,7 +212,11 @@ def _by_spark(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: d
     seen = (
         plan.read(spark)
         .mapInArrow(lambda batches: columnar_decoder.split_batches(open_batches(batches)), columnar_decoder.SPLIT.ddl)
-        .observe(counted, F.count(F.lit(1)).alias("read"), F.count_if(is_later).alias("later"))
+        .observe(
+            counted,
+            F.count("is_commit").alias("read"),
+            F.count_if(is_later & F.col("is_commit").isNotNull()).alias("later"),
+        )
     )
     output.stage(seen if until is None else seen.where(~is_later), _SPLIT, partition_by="is_commit")
     left = columnar_decoder.undecoded(output.staged(_SPLIT, StructType.fromDDL(columnar_decoder.SPLIT.ddl)))
@@ -214,4 +233,14 @@ def _by_spark(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: d
         return output.append(columnar_decoder.table_of_rest(rest, COMMITS), COMMITS) if rare[COMMITS.name] else adopted
 
     rows = rare | {COMMITS.name: commits + rare[COMMITS.name]}
-    return DecodedLog(int(counted.get["read"]), int(counted.get["later"]), rows, table_of)
+    # It is put aside: other parts of what it is among are moved to their places.
+    hidden = output.stage(
+        output.staged(_SPLIT, StructType.fromDDL(columnar_decoder.SPLIT.ddl))
+        .where("is_commit is null")
+        .select(*columnar_decoder.PLACES),
+        HIDDEN.name,
+    )
+    is_any_hidden = output.staged_rows(HIDDEN.name) > 0
+    return DecodedLog(
+        int(counted.get["read"]), int(counted.get["later"]), rows, table_of, hidden if is_any_hidden else None
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline import schemas
@@ -138,7 +138,13 @@ class _Job:
         if plan.records is not None and plan.records != records.read:
             what = "records that batches announce and that are not there, or that came while it was read"
             self._warnings.append(SourceWarning(plan.spec, what, None, plan.records - records.read, None))
-        places = [self.tables[table.name].select(*PLACES) for table in OF_RECORDS.values()]
+        places = [
+            self.tables[table.name].select(*PLACES, F.expr("false as is_hidden")) for table in OF_RECORDS.values()
+        ]
+        for hidden in (records.hidden, None if plan.hidden is None else plan.hidden(self._spark)):
+            if hidden is not None:
+                asked = hidden if self._options.as_of is None else hidden.where(self._until_as_of())
+                places.append(asked.select(*PLACES, F.expr("true as is_hidden")))
         self._log_partitions(reduce(DataFrame.unionByName, places))
         self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
         self.now = self._options.as_of or self._options.now or self._log_end
@@ -233,11 +239,16 @@ class _Job:
 
     def remarks(self) -> None:
         """What is to be said of the source."""
-        of_log = self._statistics.select("group", "log_partition").union(
-            self.tables["generations"].select("group", "log_partition")
-        )
+        of_log = reduce(
+            DataFrame.union,
+            (
+                frame.select("group", "log_partition")
+                for frame in (self._statistics, self.tables["generations"], self.tables["modern_records"])
+            ),
+        ).distinct()
         with self._few(self._output.staged_rows("statistics") + self._progress.rows["generations"]):
-            split = of_log.distinct().groupBy("group").count().where("count > 1").count()
+            self._of_log = self._output.stage(of_log, "log-partitions-of-groups")
+            split = self._of_log.groupBy("group").count().where("count > 1").count()
         if split:
             what = (
                 f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "
@@ -252,7 +263,7 @@ class _Job:
         rows = self._progress.rows
         self._table(
             "group_health",
-            group_health(self.tables),
+            group_health(self.tables, self._of_log),
             of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances")),
         )
 
@@ -303,6 +314,9 @@ class _Job:
             log_partitions(buckets, last, places if is_any_holed else None),
             of=SMALL if is_any_holed else few,
         )
+
+    def _until_as_of(self) -> Column:
+        return F.col("append_ts").isNull() | (F.col("append_ts") <= F.lit(self._options.as_of))
 
     def _ends(self, plan: SourcePlan, current: DataFrame) -> DataFrame | None:
         known = self._ends_until_as_of()

@@ -497,10 +497,11 @@ GROUP_HEALTH = table_schema(f"""
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
     lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
+    whole_from_ts timestamp: from when on nothing is missing in the partition of the log that the group is in; null: nothing is
     score double points: how troubled it is, see above
 """)
 
-GROUP_COUNTS = [column.name for column in GROUP_HEALTH.columns[8:-2]]
+GROUP_COUNTS = [column.name for column in GROUP_HEALTH.columns[8:-3]]
 """The columns of ``group_health`` that count something, to be summed up."""
 
 BAD_RECORDS = table_schema("""
@@ -518,8 +519,9 @@ LOG_PARTITIONS = table_schema("""
     first_offset bigint: lowest offset that was read
     last_offset bigint: highest offset that was read
     records bigint records: records that were read
-    missing bigint offsets: offsets between these two without a record: compacted away, or markers and aborted records of
-        transactions
+    hidden bigint offsets: offsets of markers, and of records of transactions that were aborted or are open
+    missing bigint offsets: offsets between these two where nothing is: compacted away, or, where the source cannot tell
+        (`connector:`), hidden by transactions
     first_ts timestamp: earliest append
     last_ts timestamp: latest append
     whole_from_offset bigint: from this offset on none is missing: history before it may have holes

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.schemas import LOG, TableSchema
 from groupcoord.pipeline.sources.factory import SourcePlan
 
@@ -30,7 +31,9 @@ def frame(spark: SparkSession, table: TableSchema, rows: Iterable[Mapping[str, A
 def log_of(spark: SparkSession, plan: SourcePlan) -> DataFrame:
     """The records of ``plan`` as LOG."""
     surveyed = plan.surveyed(spark)
-    return surveyed.read(spark).mapInArrow(surveyed.open_batches, LOG.ddl)
+    return surveyed.read(spark).mapInArrow(
+        lambda batches: (batch for batch in surveyed.open_batches(batches) if not is_of_places(batch)), LOG.ddl
+    )
 
 
 def member(member_id: str, assigned: Mapping[str, list[int]], **said: Any) -> tuple[Any, ...]:

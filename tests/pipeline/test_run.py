@@ -218,7 +218,7 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
     with serving(tmp_path / "data", CONFIG) as address:
         files = plan_source(f"segments:{tmp_path}/data", {}).surveyed(spark)
         plan = plan_source(f"kafka:{address}", {})
-        over_the_wire = plan.read(spark)
+        over_the_wire = log_of(spark, plan)
         assert over_the_wire.schema == spark.createDataFrame([], LOG.ddl).schema
         found = over_the_wire.collect()
         assert len(found) == files.records

@@ -59,7 +59,8 @@ MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
 PIECES = 120
 """Into so many pieces the time of the whole log is cut."""
-_OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {"first_ms", "last_ms", "points"}, "first_ts", "last_ts")
+_TIMES_OF_GROUP = {"first_ms": "first_ts", "last_ms": "last_ts", "whole_from_ms": "whole_from_ts"}
+_OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {*_TIMES_OF_GROUP, "points"}, *_TIMES_OF_GROUP.values())
 
 
 def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Report:
@@ -111,6 +112,7 @@ def _overview(reader: TableReader) -> model.Overview:
     return model.Overview(
         **{**log, "missing": log["missing"] or 0},
         whole_from_ms=_whole_from(reader, log["from_ms"]),
+        groups_with_gaps=_groups_with_gaps(reader),
         records=counts.get("in", 0),
         groups=sum(row["count"] for row in kinds),
         groups_with_members=sum(row["count"] for row in kinds if row["state"] == "Stable"),
@@ -127,6 +129,12 @@ def _whole_from(reader: TableReader, from_ms: int | None) -> int | None:
     read = reader.rows("log_partitions", ["log_partition", "missing", "whole_from_ts"], order, MOST_PARTITIONS)
     holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
     return max(holes, default=from_ms)
+
+
+def _groups_with_gaps(reader: TableReader) -> int:
+    """The groups in partitions of the log that miss something; there are no more such moments than partitions."""
+    read = reader.totals("group_health", ["whole_from_ts"], [COUNT], sort_order("whole_from_ts"), MOST_PARTITIONS)
+    return sum(row["count"] for row in read if row["whole_from_ts"] is not None)
 
 
 def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> model.ActivityHistogram | None:
@@ -149,8 +157,8 @@ def _groups(reader: TableReader) -> tuple[model.GroupSummary, ...]:
 
 def _group(row: Row) -> model.GroupSummary:
     points = {name: round(part, 2) for name, part in score_parts(row).items()}
-    first_ms, last_ms = row.pop("first_ts"), row.pop("last_ts")
-    return model.GroupSummary(**row, first_ms=first_ms, last_ms=last_ms, points=points)
+    times = {field: row.pop(column) for field, column in _TIMES_OF_GROUP.items()}
+    return model.GroupSummary(**row, **times, points=points)
 
 
 def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:

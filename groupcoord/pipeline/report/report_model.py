@@ -65,6 +65,7 @@ class Overview:
     to_ms: int | None = None
     missing: int = 0
     whole_from_ms: int | None = None
+    groups_with_gaps: int = 0
     groups: int = 0
     groups_with_members: int = 0
     groups_gone: int = 0
@@ -105,6 +106,7 @@ class GroupSummary:
     partitions: int
     late_partitions: int
     lag: int | None
+    whole_from_ms: int | None
     score: float
     points: dict[str, float] = field(default_factory=dict)
 
@@ -335,6 +337,7 @@ class LogPartition(NamedTuple):
     first_offset: int
     last_offset: int
     records: int
+    hidden: int
     missing: int
     first_ms: int | None
     last_ms: int | None

@@ -41,10 +41,11 @@ class SourcePlan:
     """One reading of a source.
 
     ``spec`` is the text after ``--source``. ``read`` gives the records as LOG, or the numbers of the tasks that will read them;
-    ``open_batches`` turns its record batches into such of LOG, inside the task that decodes them. ``records`` is how many there
-    must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with the columns ``topic`` and
-    ``partition`` into END_OFFSETS. ``remarks`` are what is known once all was read. ``survey`` gives the
-    plan to read by, where tasks of Spark have to look through the source before it is read.
+    ``open_batches`` turns its record batches into such of LOG, and of PLACES for what is hidden, inside the task that decodes
+    them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with
+    the columns ``topic`` and ``partition`` into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do
+    not have them. ``remarks`` are what is known once all was read. ``survey`` gives the plan to read by, where tasks of Spark
+    have to look through the source before it is read.
     """
 
     spec: str
@@ -53,6 +54,7 @@ class SourcePlan:
     records: int | None = None
     warnings: list[SourceWarning] = field(default_factory=list)
     ends: Callable[[DataFrame], DataFrame] | None = None
+    hidden: Callable[[SparkSession], DataFrame] | None = None
     remarks: Callable[[], list[SourceWarning]] = list
     survey: "Callable[[SparkSession], SourcePlan] | None" = None
 
@@ -224,7 +226,9 @@ def open_slices(tasks: list[list[SegmentSlice]]) -> Callable[[Iterator[Any]], It
 
 def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
     jsonl_source.check(path)
-    return SourcePlan(spec=spec, read=partial(jsonl_source.read, path=path))
+    return SourcePlan(
+        spec=spec, read=partial(jsonl_source.read, path=path), hidden=partial(jsonl_source.hidden, path=path)
+    )
 
 
 def _plan_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:

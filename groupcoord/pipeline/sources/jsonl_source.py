@@ -58,31 +58,55 @@ def _refuse_others(path: str, first: bytes) -> None:
 
 def read(spark: SparkSession, path: str) -> DataFrame:
     """The records as LOG. A line that is no such object becomes a record without a key, its value the bytes of the line."""
-    rows = (
-        spark.read.schema(_SCHEMA).option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", "broken").json(path)
-    )
+    rows = _lines(spark, path)
     key, value = (F.try_to_binary(F.col(name), F.lit("base64")) for name in ("key", "value"))
     no_base64 = (F.col("key").isNotNull() & key.isNull()) | (F.col("value").isNotNull() & value.isNull())
     unreadable = F.when(no_base64, F.concat_ws(" ", "key", "value")).otherwise(F.col("broken")).cast("binary")
-    return _committed(rows).select(
-        F.coalesce("partition", F.lit(-1)).alias("log_partition"),
-        F.coalesce("offset", F.lit(-1)).cast("bigint").alias("log_offset"),
+    committed = rows.where(_IS_PLAIN).unionByName(_decided(rows).where(_IS_COMMITTED).select(*rows.columns))
+    return committed.select(
+        _partition(),
+        _offset(),
         F.when(~no_base64, key).alias("key"),
         F.coalesce(unreadable, value).alias("value"),
-        F.timestamp_millis(F.when(F.col("timestamp") >= 0, F.col("timestamp"))).alias("append_ts"),
+        _appended(),
     )
 
 
-def _committed(rows: DataFrame) -> DataFrame:
-    """Without ends of transactions, and what was aborted or has no end: the next end of the same producer decides."""
-    is_plain = F.col("transaction.producerId").isNull() & F.col("marker").isNull()
+def hidden(spark: SparkSession, path: str) -> DataFrame:
+    """Where ends of transactions are, and records of those that were aborted or have no end: PLACES."""
+    left = _decided(_lines(spark, path)).where(f"not coalesce({_IS_COMMITTED}, false)")
+    return left.select(_partition(), _offset(), _appended())
+
+
+_IS_PLAIN = "transaction.producerId is null and marker is null"
+_IS_COMMITTED = "marker is null and end = 'commit'"
+
+
+def _lines(spark: SparkSession, path: str) -> DataFrame:
+    reader = spark.read.schema(_SCHEMA).option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", "broken")
+    return reader.json(path)
+
+
+def _partition() -> Column:
+    return F.coalesce("partition", F.lit(-1)).alias("log_partition")
+
+
+def _offset() -> Column:
+    return F.coalesce("offset", F.lit(-1)).cast("bigint").alias("log_offset")
+
+
+def _appended() -> Column:
+    return F.timestamp_millis(F.when(F.col("timestamp") >= 0, F.col("timestamp"))).alias("append_ts")
+
+
+def _decided(rows: DataFrame) -> DataFrame:
+    """The ends of transactions and their records, with their ``end``: the next one of the same producer decides."""
     later = (
         Window.partitionBy("partition", "transaction.producerId")
         .orderBy("offset")
         .rowsBetween(0, Window.unboundedFollowing)
     )
-    decided = rows.where(~is_plain).select("*", F.first(_end(), ignorenulls=True).over(later).alias("end"))
-    return rows.where(is_plain).unionByName(decided.where("marker is null and end = 'commit'").select(*rows.columns))
+    return rows.where(f"not ({_IS_PLAIN})").select("*", F.first(_end(), ignorenulls=True).over(later).alias("end"))
 
 
 def _end() -> Column:

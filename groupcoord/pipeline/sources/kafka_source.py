@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +37,14 @@ from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
-from groupcoord.pipeline.sources.transactions import batches_alone, first_ends, is_aborted, is_open, transaction_ends
+from groupcoord.pipeline.sources.transactions import (
+    batches_alone,
+    first_ends,
+    hidden_places,
+    is_aborted,
+    is_open,
+    transaction_ends,
+)
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER
 from groupcoord.protocol.errors import ErrorCode
 
@@ -177,7 +185,8 @@ def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
 
 
 def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, int, int], object]) -> Iterator[Any]:
-    """The same, and also what is behind open transactions. ``part`` is all that the log has.
+    """The same, and also what is behind open transactions. ``part`` is all that the log has. Of records that are hidden, and
+    of markers, record batches with the columns PLACES say where they are.
 
     Only the data of transactions whose marker has not come is held meanwhile. At the end ``tell`` hears of the partition how
     many records are hidden because their transactions were aborted, and because they have no end.
@@ -191,10 +200,14 @@ def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, i
             shown = []
             for producer_id, is_committed in first_ends(found, ends, held).items():
                 decided = held.pop(producer_id)
-                shown += decided if is_committed else []
-                hidden += 0 if is_committed else _records_in(decided)
+                if is_committed:
+                    shown += decided
+                else:
+                    hidden += _records_in(decided)
+                    yield from _places_of(decided, part.partition)
             aborted, undecided = ends.ended_by(ABORT_MARKER), is_open(found, ends)
             hidden += int(np.maximum(found.count[aborted], 0).sum())
+            yield from hidden_places(fetched.records, part.partition, found.where(is_control(found) | aborted))
             shown.append((fetched.records, found.where(~is_control(found) & ~aborted & ~undecided)))
             for data, batches in shown:
                 for batch in read(data, part.partition, batches):
@@ -202,7 +215,13 @@ def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, i
             for producer_id in np.unique(found.producer_id[undecided]).tolist():
                 chosen = found.where(undecided & (found.producer_id == producer_id))
                 held[producer_id].append(batches_alone(fetched.records, chosen))
+    for undecided_ones in held.values():
+        yield from _places_of(undecided_ones, part.partition)
     tell(part.partition, hidden, sum(map(_records_in, held.values())))
+
+
+def _places_of(held: list[tuple[bytes, BatchHeaders]], partition: int) -> Iterator[Any]:
+    return chain.from_iterable(hidden_places(data, partition, batches) for data, batches in held)
 
 
 def _records_in(held: list[tuple[bytes, BatchHeaders]]) -> int:

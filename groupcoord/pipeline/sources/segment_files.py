@@ -28,7 +28,13 @@ from groupcoord.pipeline.sources.columnar_batch_reader import (
     walk,
 )
 from groupcoord.pipeline.sources.damaged_segments import next_batch, walk_over_damage
-from groupcoord.pipeline.sources.transactions import TransactionEnds, first_ends, is_open, transaction_ends
+from groupcoord.pipeline.sources.transactions import (
+    TransactionEnds,
+    first_ends,
+    hidden_places,
+    is_open,
+    transaction_ends,
+)
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 
 TOPIC = "__consumer_offsets"
@@ -228,7 +234,7 @@ def hidden_remarks(partition: int, aborted: int, without_end: int) -> list[Sourc
 
 
 def read_piece(piece: SegmentSlice) -> Iterator[Any]:
-    """The records of ``piece``, as record batches of LOG."""
+    """The records of ``piece``, as record batches of LOG; and where those are that transactions hide, and markers: PLACES."""
     with Path(piece.path).open("rb") as file:
         file.seek(piece.start)
         data = file.read(piece.end - piece.start)
@@ -236,7 +242,9 @@ def read_piece(piece: SegmentSlice) -> Iterator[Any]:
     if end < piece.end - piece.start:
         raise PipelineError(f"{piece.path} was changed while it was read")
     found = headers(np.frombuffer(data, np.uint8), starts)
-    shown = found.where(_shown(data, found, piece.later))
+    is_shown = _shown(data, found, piece.later)
+    yield from hidden_places(data, piece.log_partition, found.where(~is_shown))
+    shown = found.where(is_shown)
     first = 0
     for after in [*(np.nonzero(np.diff(shown.start // AT_ONCE_BYTES))[0] + 1).tolist(), len(shown.start)]:
         part = shown.where(slice(first, after))

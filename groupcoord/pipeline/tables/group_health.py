@@ -17,12 +17,17 @@ _HIGHEST = (
     "generation",
     "members",
     "last_ts",
+    "whole_from_ts",
 )
 """Columns of which the highest value counts."""
 
 
-def group_health(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """One row for each group that any of ``tables`` names. Only small tables are read: none with a row for each commit."""
+def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFrame:
+    """One row for each group that any of ``tables`` names. Only small tables are read: none with a row for each commit.
+
+    ``of_log`` says which partitions of the log (``log_partition``) a ``group`` is in.
+    """
+    holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")
     rows = [
         _of_rebalances(tables["rebalances"]).withColumn("is_classic", F.lit(1)),
         _of_rebalances(tables["modern_rebalances"]).withColumn("is_modern", F.lit(1)),
@@ -60,6 +65,7 @@ def group_health(tables: Mapping[str, DataFrame]) -> DataFrame:
             F.lit(1).alias("is_modern_now"),
         ),
     ]
+    rows.append(of_log.join(holed, "log_partition").groupBy("group").agg(F.max("whole_from_ts").alias("whole_from_ts")))
     every = rows[0]
     for more in rows[1:]:
         every = every.unionByName(more, allowMissingColumns=True)

@@ -11,7 +11,7 @@ BUCKET = 1000
 
 def in_buckets(places: DataFrame) -> DataFrame:
     """How much is there of each ``BUCKET`` offsets. ``places``: ``log_partition``, ``log_offset``, ``append_ts`` of every
-    record.
+    record, and ``is_hidden``: is it a marker, or does a transaction hide it?
     """
     return (
         _with_bucket(places)
@@ -20,6 +20,7 @@ def in_buckets(places: DataFrame) -> DataFrame:
             F.min("log_offset").alias("low"),
             F.max("log_offset").alias("high"),
             F.count("*").alias("count"),
+            F.count_if("is_hidden").alias("hidden"),
             F.min("append_ts").alias("first_ts"),
             F.max("append_ts").alias("last_ts"),
             F.min_by("append_ts", "log_offset").alias("low_ts"),
@@ -53,7 +54,8 @@ def log_partitions(buckets: DataFrame, last: DataFrame, places: DataFrame | None
     totals = buckets.groupBy("log_partition").agg(
         F.min("low").alias("first_offset"),
         F.max("high").alias("last_offset"),
-        F.sum("count").alias("records"),
+        F.sum("count").alias("seen"),
+        F.sum("hidden").alias("hidden"),
         F.min("first_ts").alias("first_ts"),
         F.max("last_ts").alias("last_ts"),
     )
@@ -63,7 +65,7 @@ def log_partitions(buckets: DataFrame, last: DataFrame, places: DataFrame | None
     if places is not None:
         whole = whole.join(last.where("is_holed"), "log_partition", "left_anti").unionByName(_behind(places, last))
     return (
-        totals.select("*", (F.expr("last_offset - first_offset + 1") - F.col("records")).alias("missing"))
+        totals.selectExpr("*", "seen - hidden as records", "last_offset - first_offset + 1 - seen as missing")
         .join(whole, "log_partition", "left")
         .select(*LOG_PARTITIONS.names)
     )

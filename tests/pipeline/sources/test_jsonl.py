@@ -30,7 +30,7 @@ def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsy
     RandomLog(4, partitions=2, steps=150).write(tmp_path / "data")
     committed = set(log_of(spark, plan_source(f"segments:{tmp_path}/data", {})).select(*LOG.names[:2]).collect())
     with serving(tmp_path / "data", CONFIG) as address:
-        served = of(plan_source(f"kafka:{address}", {}).read(spark))
+        served = of(log_of(spark, plan_source(f"kafka:{address}", {})))
         assert main(["offsets", "dump", address, "--raw"]) == 0
     # Read with read_committed: what was aborted is neither in the files' table nor served.
     assert {row[:2] for row in served} == committed
@@ -41,6 +41,8 @@ def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsy
     jsonl_source.check(str(dump))
     found = of(jsonl_source.read(spark, str(dump)))
     assert found == served
+    hidden = jsonl_source.hidden(spark, str(dump)).count()
+    assert len(found) + hidden == len(dump.read_text().splitlines())
     assert len(found) < len(dump.read_text().splitlines()) - 2
 
 

@@ -306,10 +306,13 @@ def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:
 
 
 def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) -> None:
-    offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10]}
+    offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10], 4: [0, 2]}
+    hidden = {4: [1, 3]}
+    seen = [(partition, offset, False) for partition, some in offsets.items() for offset in some]
+    seen += [(partition, offset, True) for partition, some in hidden.items() for offset in some]
     places = spark.createDataFrame(
-        [(partition, offset, at(offset)) for partition, some in offsets.items() for offset in some],
-        "log_partition int, log_offset bigint, append_ts timestamp",
+        [(partition, offset, at(offset), is_hidden) for partition, offset, is_hidden in seen],
+        "log_partition int, log_offset bigint, append_ts timestamp, is_hidden boolean",
     )
     buckets = in_buckets(places)
     last = last_holes(buckets)
@@ -330,7 +333,9 @@ def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) ->
         (1, 5, 1001, 5, 992, 1000, 1000.0),
         (2, 3, 2501, 5, 2494, 2500, 2500.0),
         (3, 7, 10, 3, 1, 10, 10.0),
+        (4, 0, 3, 2, 0, 0, 0.0),  # a marker and an aborted record among them
     ]
+    assert rows(found.where("hidden > 0"), "log_partition", "hidden") == [(4, 2)]
     others = places.where("log_partition <> 3")
     assert sorted(log_partitions(in_buckets(others), last, None).where("log_partition <> 3").collect()) == sorted(
         found.where("log_partition <> 3").collect()

@@ -35,6 +35,11 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"group": "app", "state": "Stable", "protocol": "range", "generation": 9, "members": [member("m", {"t": [0]})]},
         {"group": "only", "state": "Empty", "generation": 0, "members": []},
     ],
+    "log_partitions": [
+        {"log_partition": 0, "missing": 5, "whole_from_ts": at(30)},
+        {"log_partition": 1, "missing": 0, "whole_from_ts": at(20)},
+        {"log_partition": 2, "missing": 7, "whole_from_ts": at(40)},
+    ],
     "modern_current_groups": [{"group": "new", "assignment_epoch": 4, "members": [member("a", {}), member("b", {})]}],
 }
 
@@ -42,7 +47,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> dict[str, dict[str, Any]]:
     tables: dict[str, DataFrame] = {name: frame(spark, TABLES[name], said) for name, said in ROWS.items()}
-    found = group_health(tables)
+    of_log = spark.createDataFrame([("app", 0), ("only", 1), ("app", 2)], "`group` string, log_partition int")
+    found = group_health(tables, of_log)
     assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
         (column.name, column.type) for column in TABLES["group_health"].columns
     ]
@@ -53,6 +59,8 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     app = rows["app"]
     assert since(app.pop("first_ts")) == 0
     assert since(app.pop("last_ts")) == 99
+    assert since(app.pop("whole_from_ts")) == 40  # the later of its two partitions of the log
+    assert rows["only"]["whole_from_ts"] is None  # in one that misses nothing, whatever others miss
     counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}
     assert app == {
         **counts,

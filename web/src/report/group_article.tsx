@@ -20,7 +20,7 @@ export function GroupArticle({ id, detail, vocabulary, whatIf }: ArticleProps) {
       <p>
         {group.kind}, {group.state === "Stable" ? amount(group.members, "members") : group.state === "Empty" ? "without members" : "gone by now"}
         {group.protocol && <>; assignor <Name text={group.protocol} /></>}
-        {group.generation ? `; ${isOfKip848(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)} <From tables={["group_health"]} />
+        {group.generation ? `; ${isOfKip848(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>} <From tables={["group_health"]} />
       </p>
       {detail.epochs.filter(({ cause_kind }) => cause_kind === "became_consumer" || cause_kind === "became_classic").map(({ at_ts, cause }) => (
         <p key={at_ts}><Time ms={at_ts} />: {visible(cause)}. <From tables={["modern_epochs"]} /></p>

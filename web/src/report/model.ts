@@ -34,6 +34,7 @@ export interface Overview {
   to_ts: number | null;
   missing: number;
   whole_from_ts: number | null;
+  groups_with_gaps: number;
   groups: number;
   groups_with_members: number;
   groups_gone: number;
@@ -68,6 +69,7 @@ export interface GroupSummary {
   zombies: number;
   late_partitions: number;
   lag: number | null;
+  whole_from_ts: number | null;
   score: number;
   points: Record<string, number>;
 }
@@ -203,6 +205,7 @@ export interface LogPartition {
   first_offset: number;
   last_offset: number;
   records: number;
+  hidden: number;
   missing: number;
   first_ts: number | null;
   last_ts: number | null;

@@ -53,7 +53,7 @@ function History({ report: { overview: of } }: { report: Report }) {
       The log is from <Time ms={of.from_ts} /> to <Time ms={of.to_ts} /> UTC: {duration(of.to_ts - of.from_ts)}.{" "}
       {of.missing ? (
         <>
-          <strong>History is whole from <Time ms={of.whole_from_ts} /> UTC on</strong>; before that, {amount(of.missing, "offsets")} have no record: compacted away, or markers and aborted records of transactions. {from}
+          <strong>The history of {amount(of.groups_with_gaps, "groups")} of {count(of.groups)} has gaps</strong>: {amount(of.missing, "offsets")} of the log are missing, which compaction has taken. From <Time ms={of.whole_from_ts} /> UTC on nothing is missing anywhere; for each group its row says from when on. <From tables={["log_partitions", "group_health"]} />
         </>
       ) : (
         <>History is whole: no offset is missing. {from}</>
@@ -217,10 +217,10 @@ export function QualityPanel({ report: { quality: of } }: { report: Report }) {
             caption="Partitions of __consumer_offsets that were read"
             from={["log_partitions"]}
             columns={[
-              figures("Log partition"), figures("Records"), figures("Missing", "offsets"), figures("First", "offset"), figures("Last", "offset"), words("From", "UTC"), words("To", "UTC"), words("Whole from", "UTC"),
+              figures("Log partition"), figures("Records"), figures("Hidden", "by transactions"), figures("Missing", "offsets"), figures("First", "offset"), figures("Last", "offset"), words("From", "UTC"), words("To", "UTC"), words("Whole from", "UTC"),
             ]}
             rows={of.log_partitions.map((one) => [
-              count(one.log_partition), count(one.records), count(one.missing), count(one.first_offset), count(one.last_offset), time(one.first_ts), time(one.last_ts), time(one.whole_from_ts),
+              count(one.log_partition), count(one.records), count(one.hidden), count(one.missing), count(one.first_offset), count(one.last_offset), time(one.first_ts), time(one.last_ts), time(one.whole_from_ts),
             ])}
           />
           <LeftOut count={of.log_partitions_left_out} what="partitions, with fewer missing offsets" table="log_partitions" />
