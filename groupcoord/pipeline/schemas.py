@@ -246,7 +246,7 @@ COMMIT_RATES = table_schema("""
 
 STORMS = table_schema("""
     storms by group, from: Rebalances of a group that follow one another: at least five, none more than a minute after the
-        one before.
+        one before. A group that only starts is none: its first members, and further ones, and nothing else.
     log_partition, group
     from timestamp: first of them
     to timestamp: last of them
@@ -448,17 +448,21 @@ MODERN_OWNERSHIP = table_schema(
 
 
 class HealthSymptom(NamedTuple):
-    """What counts against the health of a group: a column of ``group_health``, what it counts, its table, and its points."""
+    """What counts against the health of a group: a column of ``group_health``, what it counts, its table, and its points.
+
+    ``among`` is the column of what there is of it: if that is known, its share counts, and not how many there are.
+    """
 
     column: str
     meaning: str
     table: str
     points: int
+    among: str | None = None
 
 
 SYMPTOMS = (
     HealthSymptom("storms", "storms of rebalances", "storms", 5),
-    HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4),
+    HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4, "partitions"),
     HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_gaps", 3),
     HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
     HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),
@@ -466,18 +470,23 @@ SYMPTOMS = (
 )
 """What the score of a group is made of. A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its
 points, three times twice as many, seven times three times as many. So a group with one symptom all day does not hide one with
-several at times."""
+several at times. Of late partitions the share counts: all of them are one group that is late, and give the points once."""
 
 
 def score_parts(counts: Mapping[str, int]) -> dict[str, float]:
     """What each symptom adds to the score, by the name of its column; ``counts`` has how often each was seen."""
-    return {one.column: one.points * math.log2(1 + counts[one.column]) for one in SYMPTOMS}
+    return {one.column: one.points * math.log2(1 + _seen(one, counts)) for one in SYMPTOMS}
+
+
+def _seen(symptom: HealthSymptom, counts: Mapping[str, int]) -> float:
+    seen = counts[symptom.column]
+    return seen if symptom.among is None else seen / max(1, counts[symptom.among])
 
 
 _POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)
 GROUP_HEALTH = table_schema(f"""
     group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
-        over six symptoms of points * log2(1 + how many): {_POINTS}.
+        over six symptoms of points * log2(1 + how many), of late partitions points * log2(1 + their share): {_POINTS}.
     group
     kind string: `classic`, `consumer` (KIP-848), or `simple`: it only commits
     state string: `Stable` with members, `Empty` without; null: the group is gone
@@ -492,7 +501,7 @@ GROUP_HEALTH = table_schema(f"""
     moved_needlessly bigint partitions: of these, how many need not have
     storms bigint storms: rows of `storms`
     commits bigint commits: commits taken, by `commit_rates`
-    commit_gaps bigint pauses: rows of `commit_gaps`
+    commit_gaps bigint pauses: how often commits stopped: rows of `commit_gaps` that overlap in time are one pause
     zombies bigint commits: rows of `zombies`
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`

@@ -72,7 +72,7 @@ def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
     assert [one.group for one in groups] == ["app", "modern", "quiet", "simple"]
     assert groups[0].points == {
         "storms": 5.0,
-        "late_partitions": 4.0,
+        "late_partitions": 2.34,  # one of two
         "commit_gaps": 3.0,
         "zombies": 3.0,
         "moved_needlessly": 4.0,

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS
+from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS, HealthSymptom
 
+_NEVER = "9999-12-31"
+"""When a pause ends that lasts until the end of the log."""
 _HIGHEST = (
     "is_classic",
     "is_modern",
@@ -32,7 +34,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         _of_rebalances(tables["rebalances"]).withColumn("is_classic", F.lit(1)),
         _of_rebalances(tables["modern_rebalances"]).withColumn("is_modern", F.lit(1)),
         tables["storms"].groupBy("group").agg(F.count("*").alias("storms")),
-        tables["commit_gaps"].groupBy("group").agg(F.count("*").alias("commit_gaps")),
+        _pauses(tables["commit_gaps"]),
         tables["zombies"].groupBy("group").agg(F.count("*").alias("zombies")),
         tables["commit_rates"]
         .groupBy("group")
@@ -81,8 +83,21 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
     return summed.select(
         "*",
         kind.alias("kind"),
-        F.round(sum((_points(one.column, one.points) for one in SYMPTOMS), F.lit(0.0)), 2).alias("score"),
+        F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
     ).select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
+
+
+def _pauses(commit_gaps: DataFrame) -> DataFrame:
+    """How often commits stopped: pauses of partitions of a group that overlap in time are one, however many partitions there
+    are."""
+    before = Window.partitionBy("group").orderBy("from_ts", "to_ts").rowsBetween(Window.unboundedPreceding, -1)
+    end = F.coalesce("to_ts", F.lit(_NEVER).cast("timestamp"))
+    until = F.max(end).over(before)
+    return (
+        commit_gaps.select("group", (until.isNull() | (F.col("from_ts") > until)).alias("is_another"))
+        .groupBy("group")
+        .agg(F.count_if("is_another").alias("commit_gaps"))
+    )
 
 
 def _of_rebalances(rebalances: DataFrame) -> DataFrame:
@@ -94,5 +109,8 @@ def _of_rebalances(rebalances: DataFrame) -> DataFrame:
     )
 
 
-def _points(column: str, points: int) -> Column:
-    return F.lit(points) * F.log2(F.lit(1) + F.col(column))
+def _points(symptom: HealthSymptom) -> Column:
+    seen = F.col(symptom.column)
+    if symptom.among is not None:
+        seen = F.coalesce(seen / F.col(symptom.among), F.lit(0))
+    return F.lit(symptom.points) * F.log2(F.lit(1) + seen)

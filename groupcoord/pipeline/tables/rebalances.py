@@ -5,7 +5,7 @@ assignor. Leaving and timing out look the same. The first rule for a cause that 
 follow one another; skew is how evenly partitions were assigned.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
@@ -92,7 +92,7 @@ APART_S = 60
 
 
 def storms(rebalances: DataFrame) -> DataFrame:
-    """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before."""
+    """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before, but for mere starts."""
     in_group = Window.partitionBy("group").orderBy("log_offset")
     starts = F.sum(F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)).over(in_group)
     runs = rebalances.select("*", starts.alias("run"))
@@ -114,11 +114,21 @@ def storms(rebalances: DataFrame) -> DataFrame:
             F.min("members_after").alias("members_lowest"),
             F.max("members_after").alias("members_highest"),
             F.sum("moved").cast("int").alias("moved"),
+            _is_start().alias("is_start"),
         )
-        .where(F.col("rebalances") >= FEWEST)
+        .where((F.col("rebalances") >= FEWEST) & ~F.col("is_start"))
         .join(causes, ["group", "run"])
         .select(*STORMS.names)
     )
+
+
+_BEGIN = ("group_started", "group_refilled")
+
+
+def _is_start() -> Column:
+    """Of a run: do members only come into a group that had none, each with the rebalances that takes?"""
+    is_coming = F.col("cause_kind").isin(*_BEGIN, "members_joined", "cooperative_second_step")
+    return F.min_by("cause_kind", "log_offset").isin(*_BEGIN) & F.bool_and(is_coming)
 
 
 def skew(generations: DataFrame) -> DataFrame:

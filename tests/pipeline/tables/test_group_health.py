@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import TABLES, score_parts
+from groupcoord.pipeline.schemas import SYMPTOMS, TABLES, score_parts
 from groupcoord.pipeline.tables.group_health import group_health
 from tests.pipeline.frames import at, frame, member, since
 
@@ -17,7 +17,16 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "modern_rebalances": [{"group": "new", "at": at(30), "moved": 1, "moved_needlessly": 0, "hidden_generations": 0}],
     "storms": [{"group": "app"}, {"group": "app"}],
-    "commit_gaps": [{"group": "app"}],
+    "commit_gaps": [
+        {"group": "app", "partition": partition, "from_ts": at(10 + partition), "to_ts": at(90 - partition)}
+        for partition in range(18)
+    ]
+    + [
+        {"group": "only", "from_ts": at(0), "to_ts": at(70)},
+        {"group": "only", "from_ts": at(60), "to_ts": at(130)},
+        {"group": "only", "from_ts": at(200), "to_ts": None},
+        {"group": "only", "from_ts": at(300), "to_ts": None},
+    ],
     "zombies": [{"group": "app"}, {"group": "app"}, {"group": "app"}],
     "commit_rates": [
         {"group": "app", "window_start": at(0), "window_end": at(60), "commits": 5},
@@ -62,6 +71,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     assert since(app.pop("whole_from_ts")) == 40  # the later of its two partitions of the log
     assert rows["only"]["whole_from_ts"] is None  # in one that misses nothing, whatever others miss
     counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}
+    counts |= {"partitions": 3}
     assert app == {
         **counts,
         "group": "app",
@@ -73,7 +83,6 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
         "hidden_generations": 1,
         "moved": 7,
         "commits": 11,
-        "partitions": 3,
         "lag": 8,
         "score": round(sum(score_parts(counts).values()), 2),
     }
@@ -94,3 +103,12 @@ def test_groups_of_each_kind(rows: dict[str, dict[str, Any]]) -> None:
 def test_a_lag_that_is_too_large_for_a_number_is_not_known(rows: dict[str, dict[str, Any]]) -> None:
     assert rows["huge"]["lag"] is None
     assert rows["huge"]["score"] == 0.0
+
+
+def test_one_incident_is_one_however_many_partitions_it_has(rows: dict[str, dict[str, Any]]) -> None:
+    assert rows["app"]["commit_gaps"] == 1
+    assert rows["only"]["commit_gaps"] == 2
+    sleeping = {one.column: 0 for one in SYMPTOMS} | {"commit_gaps": 1}
+    few, many = (score_parts(sleeping | {"late_partitions": all_, "partitions": all_}) for all_ in (2, 18))
+    assert few == many
+    assert sum(many.values()) == 3 + 4

@@ -200,6 +200,23 @@ def test_a_storm_is_five_rebalances_none_more_than_a_minute_after_the_last(spark
     assert storms(compared(spark, *calm, *busy[:4])).count() == 0
 
 
+def test_members_that_come_one_by_one_into_a_new_group_are_no_storm(spark: SparkSession) -> None:
+    def come(first: int) -> list[dict[str, Any]]:
+        return [
+            generation(
+                first + number,
+                first + number,
+                *(member(f"m{one}", {"t": [one]}) for one in range(number + 1)),
+                appended=at(10 * (first + number)),
+            )
+            for number in range(6)
+        ]
+
+    assert storms(compared(spark, *come(1))).count() == 0
+    leaving = generation(7, 7, member("m0", {"t": [0]}), appended=at(70))
+    assert storms(compared(spark, *come(1), leaving)).count() == 1
+
+
 def test_skew_counts_what_each_member_was_given(spark: SparkSession) -> None:
     found = skew(
         history(spark, generation(1, 1, member("a", {"t": [0, 1], "u": [3]}), member("b", {})), generation(2, None))

@@ -43,9 +43,10 @@ export function GroupArticle({ id, detail, vocabulary, whatIf }: ArticleProps) {
 
 /** How much of the score each symptom contributes. */
 function scoreText({ group }: GroupDetail, { symptoms }: Vocabulary): string {
-  const parts = symptoms.filter(({ column }) => group.points[column]).map(({ column, meaning }) => {
+  const parts = symptoms.filter(({ column }) => group.points[column]).map(({ column, meaning, among }) => {
     const seen = group[column] as number;
-    return `${meaning} ${number(group.points[column]!, 1)} (seen ${seen === 1 ? "once" : `${number(seen)} times`})`;
+    const times = among ? `${number(seen)} of ${number(group[among] as number)}` : `seen ${seen === 1 ? "once" : `${number(seen)} times`}`;
+    return `${meaning} ${number(group.points[column]!, 1)} (${times})`;
   });
   return `Score ${number(group.score, 1)}: ${parts.join(", ") || "nothing is wrong with it"}.`;
 }

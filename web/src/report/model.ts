@@ -214,7 +214,7 @@ export interface LogPartition {
 
 /** What the pipeline calls things: it puts this beside the report. */
 export interface Vocabulary {
-  symptoms: { column: keyof GroupSummary; meaning: string; table: string; points: number }[];
+  symptoms: { column: keyof GroupSummary; meaning: string; table: string; points: number; among: keyof GroupSummary | null }[];
   member_events: Record<string, string>;
 }
 
