@@ -21,7 +21,7 @@ import dataclasses
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -136,7 +136,8 @@ class BatchWriter:
             self._output.use(spark)
             now = self._now()
             step = _BatchTables(self._output, self.manifest)
-            step.lag(self._stream, now)
+            behind = partitions_behind(self._log_ends() or {}, self.manifest.positions, Counter())
+            step.lag(self._stream, now, behind)
             self.manifest = self._output.commit(step.manifest(now))
             self._output.tidy()
             self.last = time.monotonic()
@@ -162,8 +163,11 @@ class BatchWriter:
             if warnings := self._remarks(positions, commits + others):
                 rows = spark.createDataFrame([tuple(remark) for remark in warnings], SOURCE_WARNINGS.ddl)
                 step.grow(rows, SOURCE_WARNINGS, batch, len(warnings))
+            if self.manifest.batch == NONE:
+                step.begin_tables(batch)
             now = self._now()
-            lag = step.lag(self._stream, now)
+            ends = self._log_ends()
+            lag = step.lag(self._stream, now, partitions_behind(ends or {}, positions, commits + others))
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
@@ -179,14 +183,14 @@ class BatchWriter:
         self.last = time.monotonic()
         self._say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
-            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._behind(positions)}, {self.last - began:.1f} s"
+            f"{storms} {'storm' if storms == 1 else 'storms'}, {_behind(ends, positions)}, {self.last - began:.1f} s"
         )
 
-    def _behind(self, positions: Positions) -> str:
+    def _log_ends(self) -> dict[int, int] | None:
+        """Where each partition of the log ends; None if there is no way to ask."""
         if self._stream.bounds is None:
-            return "end of the log unknown"
-        behind = sum(max(0, end - positions.get(str(one), 0)) for one, (_, end) in self._stream.bounds().items())
-        return f"{behind:,} behind the end of the log"
+            return None
+        return {partition: end for partition, (_, end) in self._stream.bounds().items()}
 
     def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
         """The warnings of a batch: in the first one after a time without a watch, which offsets have no record."""
@@ -202,6 +206,26 @@ class BatchWriter:
                 )
                 found.append(SourceWarning(self._stream.spec, what, int(partition), None, None))
         return found
+
+
+MUCH = 100
+"""So few offsets of a partition may be left, however few it has in a batch."""
+
+
+def partitions_behind(ends: Mapping[int, int], positions: Positions, counted: Counter[str]) -> dict[int, int]:
+    """How much is left of those partitions of the log that the watch is still to catch up with.
+
+    A tenth of what a batch has of a partition comes while it is written, or MUCH: that is no backlog.
+    """
+    left = {partition: end - positions.get(str(partition), 0) for partition, end in ends.items()}
+    return {one: amount for one, amount in left.items() if amount > max(MUCH, counted[str(one)] // 10)}
+
+
+def _behind(ends: Mapping[int, int] | None, positions: Positions) -> str:
+    if ends is None:
+        return "end of the log unknown"
+    behind = sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
+    return f"{behind:,} behind the end of the log"
 
 
 def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
@@ -279,13 +303,22 @@ class _BatchTables:
                 if _path(table) not in replaced:
                     self._replace(self._output.empty(table), table)
 
-    def lag(self, stream: StreamSource, now: datetime) -> int | None:
-        """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known."""
+    def begin_tables(self, batch: int) -> None:
+        """Tables that grow, and of which the first batch has no rows, are there without any."""
+        for table in GROWING:
+            if table.name not in self._directories:
+                self._grown(self._output.stage(self._output.empty(table).coalesce(1), table), table, batch, 0)
+
+    def lag(self, stream: StreamSource, now: datetime, behind: Collection[int]) -> int | None:
+        """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known.
+
+        Of groups in partitions of the log that the watch is ``behind`` with, lags are unknown: they have committed more.
+        """
         offsets, recent, ends = self._view(CURRENT_OFFSETS), self._view(RECENT_COMMITS), None
         if stream.ends is not None:
             observed = stream.ends(offsets, int(now.timestamp() * 1000))
             ends = self._replace(ends_after(self._view(_ENDS), observed), _ENDS)
-        found = self._replace(lag_after(offsets, recent, ends, now), LAG)
+        found = self._replace(lag_after(offsets, recent, ends, now, behind), LAG)
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
 
@@ -423,8 +456,17 @@ def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
     return numbered.where(F.col("number") <= OBSERVATIONS).select(*END_OFFSETS.names)
 
 
-def lag_after(offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime) -> DataFrame:
-    """``lag``, from what is kept after the batch; ``ends`` is None if the ends of topics are unknown."""
+def lag_after(
+    offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime, behind: Collection[int] = ()
+) -> DataFrame:
+    """``lag``, from what is kept after the batch; ``ends`` is None if the ends of topics are unknown.
+
+    Partitions of the log that the watch is ``behind`` with have no lags.
+    """
+    if behind:
+        is_behind = F.col("log_partition").isin(*behind)
+        unknown = lag_after(offsets.where(is_behind), recent, None, now)
+        return lag_after(offsets.where(~is_behind), recent, ends, now).unionByName(unknown)
     consecutive_commits = recent.select(
         key(),
         "log_offset",

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import threading
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -20,13 +21,22 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
-from groupcoord.pipeline.schemas import END_OFFSETS, LOG, TABLES
+from groupcoord.pipeline.schemas import CURRENT_OFFSETS, END_OFFSETS, LOG, TABLES
 from groupcoord.pipeline.sources.columnar_batch_reader import headers, read, walk
 from groupcoord.pipeline.sources.factory import SourcePlan, StreamSource
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
-from groupcoord.pipeline.watch.batch_writer import GROWING, VIEWS, BatchWriter
+from groupcoord.pipeline.watch.batch_writer import (
+    GROWING,
+    RECENT_COMMITS,
+    VIEWS,
+    BatchWriter,
+    lag_after,
+    partitions_behind,
+)
 from groupcoord.pipeline.watch.output_directory import WatchDirectory, WatchManifest
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, _check_positions, _plain, _why_gone, run_watch
+from tests.pipeline.frames import at, commit, frame
+from tests.pipeline.frames import rows as table_rows
 from tests.pipeline.random_log import RandomLog
 from tests.pipeline.watch.stormy_log import StormyLog
 
@@ -247,6 +257,29 @@ def test_what_may_pass_is_told_from_what_does_not(text: str, gone: str | None) -
     assert _why_gone(ClusterUnavailableError("x:1 closed the connection")) == "x:1 closed the connection"
 
 
+def test_a_partition_of_the_log_is_behind_if_much_is_left_of_it() -> None:
+    """What came while the batch was written is not much; what a batch of limited size has left is."""
+    ends = {0: 1000, 1: 500_000, 2: 50, 3: 101, 4: 40_000}
+    assert partitions_behind(
+        ends, {"0": 1000, "1": 100_000, "3": 0, "4": 38_000}, Counter({"1": 90_000, "4": 30_000})
+    ) == {
+        1: 400_000,
+        3: 101,
+    }
+
+
+def test_lags_are_unknown_where_the_log_is_not_read_to_its_end(spark: SparkSession) -> None:
+    offsets = frame(
+        spark,
+        CURRENT_OFFSETS,
+        [{**commit(1, 5, group=group), "log_partition": number} for number, group in enumerate(("here", "behind"))],
+    )
+    recent = frame(spark, RECENT_COMMITS, [{**commit(1, 5, group="here"), "log_partition": 0}])
+    ends = frame(spark, END_OFFSETS, [{"topic": "t", "partition": 0, "end_offset": 9}])
+    found = lag_after(offsets, recent, ends, at(10), behind=[1])
+    assert table_rows(found, "group", "end_offset", "lag") == [("behind", None, None), ("here", 9, 4)]
+
+
 def test_what_it_ends_with_is_one_line() -> None:
     told = _plain(PySparkException(message="Job aborted\n  PipelineError: x-0: no\n at org…"))
     assert isinstance(told, PipelineError)
@@ -254,7 +287,8 @@ def test_what_it_ends_with_is_one_line() -> None:
     assert str(_plain(PySparkException(message="[CONCURRENT_STREAM_LOG_UPDATE] Concurrent…"))) == (
         "another watch is using this checkpoint"
     )
-    other = PySparkException(message="something else")
+    assert str(_plain(PySparkException(message="something else\n at org…"))) == "something else"
+    other = ValueError("of another kind")
     assert _plain(other) is other
 
 
