@@ -83,9 +83,7 @@ class RunOutput:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(
-            Py4JError
-        ):  # another problem is reported already, and what is left the next run removes
+        with contextlib.suppress(Py4JError):  # Java has ended, which is reported; the next run removes what is left
             self._files.delete(self._work)
         self._lock.let_go()
 

@@ -16,6 +16,7 @@ from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import LOG, TABLES
 from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.sources.kafka_source import OffsetsSource
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
@@ -228,6 +229,7 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
         assert plan.ends is not None
         wanted = spark.createDataFrame([("orders", 0), ("nowhere", 7)], "topic string, partition int")
         assert [(row["topic"], row["end_offset"]) for row in plan.ends(wanted).collect()] == [("orders", 0)]
+        spark.dataSource.register(OffsetsSource)
         stream = spark.readStream.format("groupcoord").options(bootstrap=address, maxrecords="100").load()
         written = stream.writeStream.format("parquet").option("path", str(tmp_path / "streamed"))
         query = written.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()

@@ -19,7 +19,6 @@ _HIGHEST = (
     "generation",
     "members",
     "last_ts",
-    "whole_from_ts",
 )
 """Columns of which the highest value counts."""
 
@@ -29,7 +28,6 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
 
     ``of_log`` says which partitions of the log (``log_partition``) a ``group`` is in.
     """
-    holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")
     rows = [
         _of_rebalances(tables["rebalances"]).withColumn("is_classic", F.lit(1)),
         _of_rebalances(tables["modern_rebalances"]).withColumn("is_modern", F.lit(1)),
@@ -67,7 +65,6 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
             F.lit(1).alias("is_modern_now"),
         ),
     ]
-    rows.append(of_log.join(holed, "log_partition").groupBy("group").agg(F.max("whole_from_ts").alias("whole_from_ts")))
     every = rows[0]
     for more in rows[1:]:
         every = every.unionByName(more, allowMissingColumns=True)
@@ -80,11 +77,17 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
     # A group that is there is what it is now; one that is gone is what it was, and a consumer group rather than a classic one.
     is_modern = F.expr("is_modern_now = 1 or (is_modern = 1 and is_classic_now is null)")
     kind = F.when(is_modern, "consumer").when(F.expr("is_classic = 1"), "classic").otherwise("simple")
-    return summed.select(
-        "*",
-        kind.alias("kind"),
-        F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
-    ).select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
+    holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")
+    gaps = of_log.join(holed, "log_partition").groupBy("group").agg(F.max("whole_from_ts").alias("whole_from_ts"))
+    return (
+        summed.join(gaps, "group", "left")
+        .select(
+            "*",
+            kind.alias("kind"),
+            F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
+        )
+        .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
+    )
 
 
 def _pauses(commit_gaps: DataFrame) -> DataFrame:

@@ -28,9 +28,12 @@ def of(log: DataFrame) -> list[tuple[object, ...]]:
 
 def test_a_dump_is_read_as_the_log_is(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RandomLog(4, partitions=2, steps=150).write(tmp_path / "data")
-    committed = set(log_of(spark, plan_source(f"segments:{tmp_path}/data", {})).select(*LOG.names[:2]).collect())
+    files = plan_source(f"segments:{tmp_path}/data", {}).surveyed(spark)
+    committed = set(log_of(spark, files).select(*LOG.names[:2]).collect())
     with serving(tmp_path / "data", CONFIG) as address:
-        served = of(log_of(spark, plan_source(f"kafka:{address}", {})))
+        living = plan_source(f"kafka:{address}", {}).surveyed(spark)
+        served = of(log_of(spark, living))
+        assert living.remarks() == files.warnings != []
         assert main(["offsets", "dump", address, "--raw"]) == 0
     # Read with read_committed: what was aborted is neither in the files' table nor served.
     assert {row[:2] for row in served} == committed

@@ -56,7 +56,9 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> dict[str, dict[str, Any]]:
     tables: dict[str, DataFrame] = {name: frame(spark, TABLES[name], said) for name, said in ROWS.items()}
-    of_log = spark.createDataFrame([("app", 0), ("only", 1), ("app", 2)], "`group` string, log_partition int")
+    of_log = spark.createDataFrame(
+        [("app", 0), ("only", 1), ("app", 2), ("only tombstones", 2)], "`group` string, log_partition int"
+    )
     found = group_health(tables, of_log)
     assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
         (column.name, column.type) for column in TABLES["group_health"].columns
