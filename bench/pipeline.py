@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from bench.table import Table
 from groupcoord.pipeline.log_generator import generate
-from groupcoord.pipeline.run import RunOptions, RunProgress, run_pipeline
+from groupcoord.pipeline.progress import RunProgress
+from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.factory import plan_source

@@ -36,12 +36,6 @@ async def test_several_brokers_are_a_cluster() -> None:
                 assert [each.rack for each in remote.brokers.values()] == ["a", "b", "a"]
 
 
-async def test_brokers_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="data of one broker"):
-        Cluster(brokers=2, data_dir=tmp_path)
-    assert names_in(tmp_path) == []
-
-
 @pytest.mark.slow
 async def test_a_data_directory_outlives_it(tmp_path: Path) -> None:
     settings = {"offsets.topic.num.partitions": 1}
