@@ -98,8 +98,6 @@ class ClusterController:
                 copy.held_back_to = copy.log_start_offset
             state = topic.metadata.partitions[partition]
             after = self.planned(topic, state, state.isr)
-            if after.leader == NO_LEADER:  # nobody was in sync: it is to be who led last
-                after = self.planned(topic, after, after.isr)
             self._broker.set_partition_state(ctx, topic, partition, after, renewed=True)
             self._broker.replication.lead(topic.partitions[partition])
             if after.is_reassigning:

@@ -5,7 +5,7 @@ import uuid
 from groupcoord.coordinator import records
 from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
-from groupcoord.core.effects import Call
+from groupcoord.core.effects import UNWRITABLE, Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.coordinator.bare_group import bare_group
 
@@ -14,6 +14,11 @@ CALL = Call(1, 1, APIS[ApiKey.JOIN_GROUP], 9, "me", "/127.0.0.1")
 
 def short(text: str) -> bytes:
     return len(text).to_bytes(2, "big") + text.encode()
+
+
+def test_what_does_not_fit_into_a_record_has_none() -> None:
+    for group, topic in (("g" * 40_000, "t"), ("g", "t" * 40_000)):
+        assert records.offset_commits(group, topic)(0, CommittedOffset(7, -1, "", 50)).encoded is UNWRITABLE
 
 
 def test_a_group_that_has_just_come_to_be() -> None:

@@ -11,6 +11,7 @@ from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.core.events import AdminAction
+from groupcoord.core.transactional_write import TransactionMarker
 from groupcoord.simulation import (
     TRANSACTION_OPTIONS,
     ActionKind,
@@ -273,6 +274,16 @@ def test_the_last_stable_offset() -> None:
     invariant._stable[0] = stable + 1
     with pytest.raises(InvariantViolation, match="goes back"):
         invariant.step_done()
+
+
+def test_a_marker_of_which_the_coordinator_does_not_know_yet_ends_a_transaction() -> None:
+    world = context()
+    invariant = StableOffset(world)
+    log = world.brokers.cluster.broker.log(*OUTPUT)
+    tell(invariant, changed(ONGOING, COMMITS, 3))
+    invariant.accepted(OUTPUT, 5, 3, log.append_marker(TransactionMarker(5, 3, 0, committed=True), 0).base_offset - 1)
+    invariant.step_done()
+    assert not invariant._first
 
 
 def test_every_transaction_ends() -> None:

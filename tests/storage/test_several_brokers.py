@@ -20,7 +20,7 @@ from groupcoord.protocol.apis.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.record_batch import BatchError, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
@@ -301,6 +301,19 @@ def test_a_disk_that_fails_when_leaders_change_ends_the_server(tmp_path: Path, m
         directory = _engine(kafka).data_directory
         with failing(monkeypatch, "pwrite"):
             kafka.broker(1).stop()
+        assert directory.failure is not None
+
+
+@pytest.mark.parametrize("how", ["truncated", "started over"])
+def test_a_disk_that_fails_in_a_truncation_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a", b"b")
+        directory = _engine(kafka).data_directory
+        log = _engine(kafka).core.broker.topics["orders"].copies[0][2]
+        with failing(monkeypatch, "unlink"), pytest.raises(BatchError):
+            log.truncate_to(0, 0) if how == "truncated" else log.start_over_at(0, 0)
         assert directory.failure is not None
 
 
