@@ -53,7 +53,7 @@ function History({ report: { overview: of } }: { report: Report }) {
       The log is from <Time ms={of.from_ts} /> to <Time ms={of.to_ts} /> UTC: {duration(of.to_ts - of.from_ts)}.{" "}
       {of.missing ? (
         <>
-          <strong>The history of {amount(of.groups_with_gaps, "groups")} of {count(of.groups)} has gaps</strong>: {amount(of.missing, "offsets")} of the log are missing, which compaction has taken. From <Time ms={of.whole_from_ts} /> UTC on nothing is missing anywhere; for each group its row says from when on. <From tables={["log_partitions", "group_health"]} />
+          <strong>{of.groups_with_gaps ? `The history of ${amount(of.groups_with_gaps, "groups")} of ${number(of.groups)} has gaps` : "No history of a group has gaps"}</strong>: {amount(of.missing, "offsets")} of the log are missing, which compaction has taken. From <Time ms={of.whole_from_ts} /> UTC on nothing is missing anywhere; for each group its row says from when on. <From tables={["log_partitions", "group_health"]} />
         </>
       ) : (
         <>History is whole: no offset is missing. {from}</>

@@ -27,8 +27,8 @@ describe.skipIf(missing)("the report", () => {
 
   test("says what the tables say, and asks nobody", async () => {
     const { page, problems } = await shown("history");
-    await panel(page, "Overview").getByText("History is whole from").waitFor();
-    expect(await panel(page, "Overview").innerText()).toMatch(/26 offsets have no record[\s\S]*Records read\s*20\s*of 2 partitions of the log/);
+    await panel(page, "Overview").getByText("No history of a group has gaps").waitFor();
+    expect(await panel(page, "Overview").innerText()).toMatch(/No history of a group has gaps: 26 offsets of the log are missing[\s\S]*Records read\s*20\s*of 2 partitions of the log/);
     expect(await page.getByRole("navigation", { name: "Sections" }).getByRole("link").allInnerTexts()).toEqual([
       "Overview", "Groups by trouble", "Group by group", "Storms", "Lag", "What if", "Data quality",
     ]);
