@@ -119,7 +119,7 @@ def without_lost(state: PartitionState, there: Collection[int]) -> PartitionStat
         return state
     isr, elr = _without(state.isr, lost), _without(state.elr, lost)
     leader = NO_LEADER if state.leader in lost else state.leader
-    last_leader = state.leader if leader == NO_LEADER and not isr else state.last_leader
+    last_leader = state.leader if state.leader in lost and not isr else state.last_leader
     return state._replace(isr=isr, elr=elr, leader=leader, last_leader=last_leader)
 
 

@@ -200,7 +200,8 @@ class RecoveredTopic(NamedTuple):
     """A topic as it was kept. ``adopted``: only its logs were, and its configurations are not known.
 
     ``logs`` has for each partition the logs of its replicas by the ids of their brokers, as far as they were found, and
-    ``states`` what the partitions of a cluster of several brokers were; a lone broker keeps no states.
+    ``states`` what the partitions of a cluster of several brokers are, of which only those are in sync whose logs were found;
+    a lone broker keeps no states.
     """
 
     name: str
@@ -276,8 +277,8 @@ class StorageBackend:
         """What was kept, in the order of the creation."""
         return ()
 
-    def broker_ended(self, broker: int, *, in_order: bool) -> None:
-        """If the process ended now, would that broker have ended in order?"""
+    def broker_ended(self, broker: int, *, in_order: bool, lost_disk: bool) -> None:
+        """If the process ended now, would that broker have ended in order, or has it lost all that it had?"""
 
     def unclean_brokers(self) -> frozenset[int]:
         """The brokers of which the last life, or the last directory, ended without notice."""

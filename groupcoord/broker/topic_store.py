@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupcoord.broker import topic_names
-from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas, without_lost
+from groupcoord.broker.leader_election import NO_LEADER, PartitionState, Replicas
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import (
     IN_MEMORY_STORAGE,
@@ -338,14 +338,12 @@ class TopicStore:
         return topic
 
     def restore(self, kept: RecoveredTopic) -> Topic:
-        """Add a topic that the storage has kept. A replica whose log was lost is not in sync any more, unless it was alone."""
+        """Add a topic that the storage has kept."""
         settings = _settings(kept.configs, self._config, self._storage)
         metadata = TopicMetadata(kept.name, kept.topic_id, kept.created_ms, dict(kept.configs))
         topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
         states = kept.states or self.changes.new_partitions(len(kept.logs), None, self._config.node_id)
-        topic.recover_logs(
-            kept.logs, [without_lost(state, set(logs)) for state, logs in zip(states, kept.logs, strict=True)]
-        )
+        topic.recover_logs(kept.logs, states)
         self._add(topic)
         return topic
 

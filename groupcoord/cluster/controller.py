@@ -257,7 +257,7 @@ class ClusterController:
         self._require(broker_id, "without its disk", BrokerState.STOPPED)
         self._without_disk.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="without its disk")
-        self._killed.add(broker_id)
+        self._ends(broker_id, in_order=False)
         for topic, partition in self._partitions():
             copy = topic.copies[partition].get(broker_id)
             if copy is not None:
@@ -385,7 +385,8 @@ class ClusterController:
     def _ends(self, broker_id: int, *, in_order: bool) -> None:
         """What a broker did last was, or was not, to end in order."""
         (self._killed.discard if in_order else self._killed.add)(broker_id)
-        self._broker.storage.broker_ended(broker_id, in_order=in_order)
+        lost_disk = broker_id in self._without_disk
+        self._broker.storage.broker_ended(broker_id, in_order=in_order, lost_disk=lost_disk)
 
     def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
         """A broker that was killed may lack what was not flushed, or has lost all: it is eligible for nothing.

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
+from groupcoord.broker.leader_election import without_lost
 from groupcoord.broker.storage_backend import RecoveredLog, RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.storage import text_files
@@ -69,11 +70,7 @@ class ClusterDirectoryLoader:
             tidy(self._of(broker))
             if broker not in there:
                 claim(self._of(broker), config.cluster_id, broker, new_uuid())
-                if broker in used:
-                    self.findings.append(
-                        f"{self._of(broker)} is lost: broker {broker} begins with empty logs, and copies what others have"
-                    )
-        self._lost = used - set(there)
+        self._unclaimed = used - set(there)
         self.config = with_changes(config, self.metadata_log.contents, self.findings.append)
 
     def _of(self, broker: int) -> Path:
@@ -114,6 +111,8 @@ class ClusterDirectoryLoader:
                     self.config = with_partitions(
                         self.config, kept, topic.partitions, self._directory, self.findings.append
                     )
+        lost_disks = contents.lost_disks
+        self._write_losses(loaders)
         recovered = [
             RecoveredTopic(
                 topic.name,
@@ -127,12 +126,37 @@ class ClusterDirectoryLoader:
             for topic in contents.topics.values()
         ]
         for broker, loader in loaders.items():
-            if loader.missing and broker not in self._lost:
+            is_empty = not any(loader.folders.values())
+            if broker in lost_disks or (broker in self._unclaimed and is_empty):
+                self.findings.append(
+                    f"{self._of(broker)} is lost: broker {broker} begins with empty logs, and copies what others have"
+                )
+                continue
+            if broker in self._unclaimed:
+                self.findings.append(f"{self._of(broker) / text_files.META_PROPERTIES} was missing, and is made anew")
+            if loader.missing:
                 others = f" and {len(loader.missing) - 1} more" * (len(loader.missing) > 1)
                 what = f"broker {broker} begins with an empty log, and copies what others have"
                 self.findings.append(f"{loader.missing[0]}{others} is missing: {what}")
-            contents.keep_producer_ids(loader.largest_producer_id)
+        contents.keep_producer_ids(max(loader.largest_producer_id for loader in loaders.values()))
         return {broker: loader.loaded() for broker, loader in loaders.items()}, recovered
+
+    def _write_losses(self, loaders: Mapping[int, BrokerLogsLoader]) -> None:
+        """Who has lost a log is not in sync any more, nor eligible. That is on the disk before a folder is made anew: if this
+        start is killed, the next one finds an empty log there, and cannot know any more that it is not all there was.
+        """
+        contents = self.metadata_log.contents
+        is_changed = bool(contents.lost_disks)
+        for topic in contents.topics.values():
+            for index, state in enumerate(topic.states):
+                having = [one for one in state.replicas if loaders[one].has(topic, index)]
+                after = without_lost(state, set(having) - contents.lost_disks)
+                is_changed |= after != state
+                topic.states[index] = after
+        contents.lost_disks = frozenset()
+        if is_changed:
+            self.metadata_log.start_anew()
+            self.metadata_log.close()
 
     def _load(
         self, topic: TopicEntry, index: int, loaders: Mapping[int, BrokerLogsLoader], host: BackendHost

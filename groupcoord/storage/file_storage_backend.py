@@ -193,9 +193,16 @@ class DataDirectory(StorageBackend):
         """See StorageBackend; the sizes are -1 where the system does not tell."""
         return self._logs_of[broker].log_directory()
 
-    def broker_ended(self, broker: int, *, in_order: bool) -> None:
-        """Remember whether it will have ended in order."""
+    def broker_ended(self, broker: int, *, in_order: bool, lost_disk: bool) -> None:
+        """Remember whether it will have ended in order, and whether its empty logs are what is left of a lost disk."""
         (self._killed.discard if in_order else self._killed.add)(broker)
+        before = self._metadata_log.contents.lost_disks
+        after = before | {broker} if lost_disk else before - {broker}
+        if after != before:
+            try:
+                self._metadata_log.put_lost_disks(after)
+            except OSError as error:
+                self.failed(error)
 
     def unclean_brokers(self) -> frozenset[int]:
         """Those whose directories were not closed in order."""

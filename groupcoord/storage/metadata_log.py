@@ -1,6 +1,6 @@
 """What Kafka keeps in its metadata log, in a file of our own: topics and their configurations, what else is configured while
 the server runs, the levels of features, and which producer ids are taken; of a cluster of several brokers also which of them
-have each partition, who leads it, and who is in sync.
+have each partition, who leads it, who is in sync, and who has lost its disk.
 
 A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk
 before it is answered; only what brokers make of partitions by themselves is flushed with the next change, or by the system.
@@ -54,6 +54,8 @@ class MetadataContents:
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     features: FeatureLevels = UNCHANGED
+    lost_disks: frozenset[int] = frozenset()
+    """The brokers that have lost all that they had, and have not started since."""
 
     def keep_producer_ids(self, largest: int) -> None:
         """Logs know producers with ids up to ``largest``: none of these is handed out again."""
@@ -104,6 +106,8 @@ class MetadataLog:
         entries.append({"next_producer_id": self.contents.next_producer_id})
         if self.contents.features != UNCHANGED:
             entries.append(_features(self.contents.features))
+        if self.contents.lost_disks:
+            entries.append(_lost_disks(self.contents.lost_disks))
         data = b"".join(map(_line, entries))
         replace(self.path, data)
         self.close()
@@ -135,6 +139,10 @@ class MetadataLog:
     def put_features(self, features: FeatureLevels) -> None:
         """Write the levels that the features have now."""
         self._add(_features(features))
+
+    def put_lost_disks(self, brokers: frozenset[int]) -> None:
+        """The brokers that have lost all that they had are these."""
+        self._add(_lost_disks(brokers))
 
     def close(self) -> None:
         """No more changes."""
@@ -188,6 +196,8 @@ class MetadataLog:
             levels = {str(name): int(level) for name, level in entry["features"].items()}
             check_levels(levels)
             contents.features = FeatureLevels(levels, int(entry["epoch"]))
+        elif "lost_disks" in entry:
+            contents.lost_disks = frozenset(map(int, entry["lost_disks"]))
         else:
             next_producer_id = int(entry["next_producer_id"])
             if not 0 <= next_producer_id <= INT64_MAX:
@@ -203,6 +213,10 @@ def create(directory: Path) -> None:
 
 def _features(features: FeatureLevels) -> dict[str, Any]:
     return {"features": dict(features.levels), "epoch": features.epoch}
+
+
+def _lost_disks(brokers: frozenset[int]) -> dict[str, Any]:
+    return {"lost_disks": sorted(brokers)}
 
 
 def _texts(configs: dict[Any, Any]) -> dict[str, str]:

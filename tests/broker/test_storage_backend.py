@@ -31,7 +31,7 @@ def test_one_that_forgets() -> None:
     storage.producer_ids_reserved(1000)
     storage.topic_deleted(TOPIC)
     storage.checkpoint()
-    storage.broker_ended(1, in_order=False)
+    storage.broker_ended(1, in_order=False, lost_disk=False)
     assert storage.unclean_brokers() == frozenset()
     assert (storage.in_memory, storage.next_producer_id(), list(storage.recovered_topics())) == (True, 0, [])
     assert storage.log("a", 0, 1) is IN_MEMORY_LOG_BACKEND

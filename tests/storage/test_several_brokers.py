@@ -4,6 +4,7 @@ A copy of the directory while the brokers run is what ``kill -9`` leaves.
 """
 
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from groupcoord.protocol.batches.record_batch import BatchError, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.file_storage_backend import DataDirectory
 from groupcoord.storage.metadata_log import MetadataLog
 from tests.storage.faults import failing
 
@@ -179,6 +181,99 @@ def test_a_disk_that_is_lost_while_others_run_is_empty(tmp_path: Path) -> None:
         assert in_file(tmp_path, 2) == in_file(tmp_path, 1)
     with brokers(tmp_path) as kafka:
         assert values(kafka) == [b"a"]
+
+
+def killed_in_its_start(kafka: gc.SyncCluster, directory: Path) -> Path:
+    """What a kill leaves of a start of these brokers that has read the directories, and decided nothing yet."""
+    started = DataDirectory(directory, _engine(kafka).core.config, new_uuid=uuid.uuid4, now_ms=0, brokers=3)
+    left = killed(kafka, directory)
+    started.close()
+    return left
+
+
+def test_a_start_that_is_killed_does_not_make_an_empty_log_of_a_lost_one_that_counts(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    with brokers(directory) as kafka:
+        kafka.produce("orders", b"a")
+        leader = state(kafka).leader
+        left = killed(kafka, directory)
+    shutil.rmtree(left / str(leader))
+    with brokers(killed_in_its_start(kafka, left)) as kafka:
+        assert values(kafka) == [b"a"]
+        assert state(kafka).leader != leader
+
+
+def test_a_directory_that_is_lost_again_after_a_start_that_was_killed_has_a_leader(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    with brokers(directory, config=ALONE) as kafka:
+        (alone,) = state(kafka).replicas
+        left = killed(kafka, directory)
+    shutil.rmtree(left / str(alone))
+    again = killed_in_its_start(kafka, left)
+    shutil.rmtree(again / str(alone))
+    with brokers(again, config=ALONE) as kafka:
+        assert state(kafka).leader == alone
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_a_broker_whose_disk_was_lost_is_in_sync_with_nothing_when_all_start_again(tmp_path: Path, how: str) -> None:
+    directory = tmp_path / "data"
+    with brokers(directory) as kafka:
+        kafka.produce("orders", b"a")
+        leader = state(kafka).leader
+        kafka.broker(leader).kill()  # the controller does not know it yet: it leads, and is in sync
+        kafka.broker(leader).lose_disk()
+        _engine(kafka).data_directory._metadata_log.start_anew()
+        left = killed(kafka, directory) if how == "killed" else directory
+    with brokers(left) as kafka:
+        assert values(kafka) == [b"a"]
+        assert state(kafka).leader != leader
+        assert _engine(kafka).data_directory.findings == [
+            f"{left / str(leader)} is lost: broker {leader} begins with empty logs, and copies what others have"
+        ]
+    with brokers(left) as kafka:
+        assert _engine(kafka).data_directory.findings == []
+
+
+def test_a_broker_that_has_copied_again_what_its_disk_had_lost_counts_again(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        kafka.broker(2).stop()
+        kafka.broker(2).lose_disk()
+        kafka.broker(2).start()
+        kafka.broker(1).stop()
+        kafka.broker(3).stop()
+        kafka.produce("orders", b"b")
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a", b"b"]
+        assert _engine(kafka).data_directory.findings == []
+
+
+def test_a_broker_whose_disk_was_lost_has_not_ended_in_order(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.broker(2).stop()
+        kafka.broker(2).lose_disk()
+    with brokers(tmp_path) as kafka:
+        assert _engine(kafka).data_directory.unclean_brokers() == {2}
+
+
+def test_a_loss_that_cannot_be_written_down_ends_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.broker(2).stop()
+        directory = _engine(kafka).data_directory
+        with failing(monkeypatch, "pwrite"), pytest.raises(BatchError):
+            kafka.broker(2).lose_disk()
+        assert directory.failure is not None
+
+
+def test_folders_in_a_directory_that_says_not_whose_it_is_count(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    (tmp_path / "2" / "meta.properties").unlink()
+    with brokers(tmp_path) as kafka:
+        assert values(kafka) == [b"a"]
+        findings = _engine(kafka).data_directory.findings
+        assert findings == [f"{tmp_path / '2' / 'meta.properties'} was missing, and is made anew"]
 
 
 def test_a_broker_that_was_killed_has_not_ended_in_order(tmp_path: Path) -> None:
