@@ -400,9 +400,12 @@ class Cluster(KafkaCluster):
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        InProcessConnection(self._engine, "cluster").ask(
-            request, answer.set_result, version=version, broker_id=broker_id
-        )
+
+        def hear(response: Any) -> None:
+            if not answer.done():  # the caller may have been cancelled, as by asyncio.wait_for
+                answer.set_result(response)
+
+        InProcessConnection(self._engine, "cluster").ask(request, hear, version=version, broker_id=broker_id)
         response = await answer
         if response is None:
             raise ConnectionResetError(f"{type(request).__name__}: the broker is down, or closed the connection")

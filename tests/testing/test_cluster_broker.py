@@ -197,6 +197,19 @@ async def test_a_follower_that_catches_up_completes_what_waits_for_it() -> None:
         assert [outcome(await each) for each in (first, second)] == [("NONE", 0), ("NONE", 1)]
 
 
+async def test_an_answer_that_nobody_waits_for_any_more_keeps_no_other_back() -> None:
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, problem: problems.append(problem))
+    async with trio(orders=1) as kafka:
+        slow = kafka.broker(followers_of(kafka, "orders")[0])
+        await slow.stop_copying()
+        first, second = await produce(kafka), await produce(kafka)
+        first.cancel()
+        await slow.copy_again()
+        await kafka.settle()
+        assert (problems, second.done()) == ([], True)
+
+
 async def test_what_only_the_leader_has_is_lost_with_it() -> None:
     async with trio(orders=1) as kafka:
         leader = leader_of(kafka, "orders")
