@@ -6,6 +6,7 @@ Source: ``LogManager``.
 import shutil
 import uuid
 from collections.abc import Collection, Iterable
+from itertools import chain, count
 from pathlib import Path
 
 from groupcoord.broker.storage_backend import LogDirectory
@@ -13,6 +14,9 @@ from groupcoord.storage import text_files
 from groupcoord.storage.file_io import sync
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
 from groupcoord.storage.log_file_names import Partition, log_files
+
+_LONGEST_NAME = 255
+"""A name in a directory has no more bytes, with Kafka and with file systems."""
 
 
 class BrokerLogs:
@@ -105,9 +109,23 @@ class BrokerLogs:
 
 def rename_to_delete(folder: Path, topic_id: uuid.UUID) -> Path:
     """Rename the folder of a partition so that it will be deleted even after a crash, and is never loaded as a log again."""
-    return folder.rename(folder.with_name(f"{folder.name}.{topic_id.hex}-delete"))
+    return folder.rename(_renamed(folder, f"{topic_id.hex}-delete"))
 
 
 def rename_to_stray(folder: Path, topic_id: uuid.UUID) -> Path:
-    """Rename the folder of a partition that is not the one of that name any more; nobody loads or deletes it."""
-    return folder.rename(folder.with_name(f"{folder.name}.{topic_id.hex}-stray"))
+    """Rename the folder of a partition that is not the one of that name any more; nobody loads or deletes it.
+
+    If there is one already, it is the second one, and so on. In Kafka each has an id by chance.
+    """
+    names = (_renamed(folder, f"{topic_id.hex}{number}-stray") for number in chain([""], map("-{}".format, count(2))))
+    return folder.rename(next(name for name in names if not name.exists()))
+
+
+def _renamed(folder: Path, suffix: str) -> Path:
+    """The folder of a partition with ``suffix``; of a topic with a long name, as much of it as fits.
+
+    Source: ``LocalLog.logDirNameWithSuffixCappedLength``.
+    """
+    topic, _, number = folder.name.rpartition("-")
+    end = f"-{number}.{suffix}"
+    return folder.with_name(f"{topic[: _LONGEST_NAME - len(end)]}{end}")

@@ -88,10 +88,10 @@ class ClusterDirectoryLoader:
         topics = self.metadata_log.contents.topics.values()
         used = {replica for topic in topics for state in topic.states for replica in state.replicas}
         if strangers := sorted(used - set(self._brokers)):
-            wanted, given = (", ".join(map(str, ids)) for ids in (sorted(used | set(self._brokers)), self._brokers))
+            first, given = min(used), ", ".join(map(str, self._brokers))
             raise StorageError(
-                f"{self._directory} has partitions of broker {strangers[0]}, and there are to be {given}: start the brokers "
-                f"{wanted}, or use another directory"
+                f"{self._directory} has partitions of broker {strangers[0]}, and there are to be {given}: start at least "
+                f"{max(used) - first + 1} brokers with node.id={first}, or use another directory"
             )
         return used
 

@@ -29,7 +29,7 @@ from groupcoord.storage.kept_config import with_changes, with_partitions
 from groupcoord.storage.log_file_names import Partition
 from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
 from groupcoord.storage.metadata_log import create as create_metadata_file
-from groupcoord.storage.text_files import CheckpointError
+from groupcoord.storage.text_files import META_PROPERTIES, CheckpointError
 
 
 class DirectoryLoader:
@@ -49,7 +49,7 @@ class DirectoryLoader:
         self._new_uuid = new_uuid
         self._now_ms = now_ms
         self._brought: set[Partition] = set()  # of which there is a folder, and the catalogue did not know
-        if (directory / CONTROLLER).is_dir():
+        if (directory / CONTROLLER).is_dir() or any(directory.glob(f"[0-9]*/{META_PROPERTIES}")):
             raise StorageError(
                 f"{directory} has the data directories of several brokers. Start as many with it; or take one of these "
                 "directories for a lone broker with the same node.id."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import groupcoord as gc
 from groupcoord.broker.storage_backend import LogDirectory
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.core.api_error import ApiError
@@ -286,3 +287,12 @@ def test_a_log_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         kept.log("orders", 0, 1)
     kept.close()
+
+
+def test_a_topic_with_the_longest_name_can_be_deleted(tmp_path: Path) -> None:
+    name = "x" * 249
+    with gc.Cluster(data_dir=tmp_path, topics={name: 12}).sync() as kafka:
+        kafka.delete_topic(name)
+        kafka.create_topic(name, 1)
+        kafka.produce(name, b"again")
+        assert [record.value for record in kafka.records(name)] == [b"again"]

@@ -358,7 +358,7 @@ def test_a_directory_of_one_broker_is_none_of_several_and_the_other_way_round(tm
         "directories for a lone broker with the same node.id."
     )
     assert refused(tmp_path / "three", 2) == (
-        f"{tmp_path}/three has partitions of broker 3, and there are to be 1, 2: start the brokers 1, 2, 3, "
+        f"{tmp_path}/three has partitions of broker 3, and there are to be 1, 2: start at least 3 brokers with node.id=1, "
         "or use another directory"
     )
     with brokers(tmp_path / "three", 4) as kafka:
@@ -445,3 +445,31 @@ def test_a_state_that_no_partition_can_have_stops_the_start(tmp_path: Path) -> N
         path.write_text(f"{text}{entry % topic_id}\n")
         assert "cannot be understood" in refused(tmp_path)
         path.write_text(text)
+
+
+def test_a_stray_folder_does_not_stop_the_start_because_there_is_one_of_its_name(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    for _ in range(3):
+        shutil.copytree(tmp_path / "2" / "orders-0", tmp_path / "2" / "orders-7")
+        with brokers(tmp_path) as kafka:
+            assert values(kafka) == [b"a"]
+    assert len(list((tmp_path / "2").glob("orders-7.*-stray"))) == 3
+
+
+def test_the_refusal_of_brokers_with_other_ids_says_which_fit(tmp_path: Path) -> None:
+    with brokers(tmp_path):
+        pass
+    with pytest.raises(StorageError) as caught, brokers(tmp_path, config={"node.id": 4}):
+        pass
+    assert "of broker 1, and there are to be 4, 5, 6: start at least 3 brokers with node.id=1, or use" in str(
+        caught.value
+    )
+
+
+def test_without_what_the_controller_knew_the_whole_is_no_directory_of_one_broker(tmp_path: Path) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+    shutil.rmtree(tmp_path / "controller")
+    assert refused(tmp_path, 1).startswith(f"{tmp_path} has the data directories of several brokers.")
+    assert not (tmp_path / "meta.properties").exists()
