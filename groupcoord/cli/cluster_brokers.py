@@ -31,13 +31,14 @@ _ARGUMENTS = {
 }
 """What some actions need besides the broker."""
 _CONTROLLER = "controller"
-_OF_CONTROLLER = frozenset({"kill", "pause", "resume", "start"})
+_OF_CONTROLLER = ("kill", "pause", "resume", "start")
 """What can be done to the controller, too."""
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the commands."""
-    brokers = commands.add_parser("brokers", help="list the brokers: what each does, and all that was done to it")
+    summary = "list the brokers: what each does, and all that was done to it; and a controller that does not run"
+    brokers = commands.add_parser("brokers", help=summary)
     brokers.set_defaults(run_command=_run, action=None)
     _add_control(brokers)
     for action, summary in _ACTIONS.items():
@@ -66,6 +67,8 @@ def _add_control(parser: argparse.ArgumentParser) -> None:
 
 
 def _broker_id(text: str) -> int:
+    if text == _CONTROLLER:
+        raise argparse.ArgumentTypeError(f"this is for brokers alone; the controller has {', '.join(_OF_CONTROLLER)}")
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not the id of a broker, which is a number")
     return int(text)
@@ -91,13 +94,15 @@ def _run(arguments: argparse.Namespace) -> int:
         return complain("cluster", f"--control {url}: a URL begins with http://", 2)
     token = arguments.control_token or os.environ.get("GROUPCOORD_CONTROL_TOKEN") or None
     try:
+        controller = None
         with ControlClient(url, token) as control:
             if arguments.action is None:
                 brokers = control.read(list[Node], "GET", "/nodes")
+                controller = control.read(Controller, "GET", "/controller")
+                controller = None if controller.state == "running" else controller
             elif arguments.broker == _CONTROLLER:
-                seen = control.read(Controller, "POST", f"/controller/{arguments.action}")
-                print(f"controller {seen.id}: {seen.state}, epoch {seen.epoch}")
-                return 0
+                brokers = []
+                controller = control.read(Controller, "POST", f"/controller/{arguments.action}")
             else:
                 name, _ = _ARGUMENTS.get(arguments.action, ("", ""))
                 asked = {name: getattr(arguments, name)} if name else {}
@@ -109,4 +114,6 @@ def _run(arguments: argparse.Namespace) -> int:
         return complain("cluster", f"no control API answers at {url}: {reason}", 1)
     for broker in brokers:
         print(f"broker {broker.id} at {broker.address}: {broker.condition}")
+    if controller is not None:
+        print(f"controller {controller.id}: {controller.state}, epoch {controller.epoch}")
     return 0

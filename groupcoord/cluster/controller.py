@@ -254,7 +254,7 @@ class ClusterController:
 
         It cannot prove then that it was stopped in order. Source: ``LogManager.readBrokerEpochFromCleanShutdownFiles``.
         """
-        self._require(broker_id, "without its disk", BrokerState.STOPPED)
+        self._require(broker_id, "without its disk; stop or kill it first", BrokerState.STOPPED)
         self._without_disk.add(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="without its disk")
         self._ends(broker_id, in_order=False)

@@ -56,7 +56,9 @@ def test_brokers_are_acted_on_and_listed(server: Serving, capsys: pytest.Capture
     assert does("start", "2") == "broker 2 at running"
     assert does("start", "3") == "broker 3 at starting"
     assert does("kill", "controller") == "controller 3000: stopped, epoch 1"
+    assert does("brokers").splitlines()[2:] == ["broker 3 at starting", "controller 3000: stopped, epoch 1"]
     assert does("start", "controller") == "controller 3000: running, epoch 2"
+    assert len(does("brokers").splitlines()) == 3
 
 
 @pytest.mark.slow
@@ -107,6 +109,10 @@ def test_another_server_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -
     ("argv", "complaint"),
     [
         (["kill", "two", "--control", "http://127.0.0.1:1"], "argument BROKER: two is not the id of a broker"),
+        (
+            ["stop", "controller", "--control", "http://127.0.0.1:1"],
+            "argument BROKER: this is for brokers alone; the controller has kill, pause, resume, start",
+        ),
         (["kill", "2"], "the following arguments are required: --control"),
         ([], "the following arguments are required: COMMAND"),
     ],
