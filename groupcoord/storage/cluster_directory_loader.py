@@ -59,7 +59,8 @@ class ClusterDirectoryLoader:
         controller = directory / CONTROLLER
         hold(controller)
         tidy(controller)
-        self.metadata_log = MetadataLog(controller)
+        if_lost = "the brokers do not start together any more, only one of them alone, with its directory"
+        self.metadata_log = MetadataLog(controller, if_lost)
         there = [broker for broker in brokers if belongs_to(self._of(broker), config.cluster_id, broker)]
         if not self.metadata_log.found:
             self._check_that_nothing_is_lost(there)

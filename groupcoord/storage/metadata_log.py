@@ -28,6 +28,9 @@ FILE_NAME = "groupcoord-metadata"
 REWRITTEN_BYTES = 1 << 20
 """The file is written anew when it is that much larger than twice what it was when it was written."""
 
+TOPICS_ARE_FOUND = "topics are found again by their folders, and have the broker's defaults"
+"""What becomes of a lone broker whose file is lost."""
+
 _MAX_PARTITIONS = 1_000_000
 """An entry with more partitions is damaged: no topic has so many."""
 _HEAD = {"groupcoord": "metadata", "version": 1}
@@ -66,8 +69,8 @@ class MetadataContents:
 class MetadataLog:
     """The catalogue of ``directory``. Every method raises OSError, and then nothing has changed."""
 
-    def __init__(self, directory: Path) -> None:
-        """Raises StorageError for a file that cannot be understood."""
+    def __init__(self, directory: Path, if_lost: str = TOPICS_ARE_FOUND) -> None:
+        """Raises StorageError for a file that cannot be understood, and says what would be ``if_lost``."""
         self.path = directory / FILE_NAME
         self.contents = MetadataContents()
         self.found = False
@@ -94,7 +97,7 @@ class MetadataLog:
             except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as problem:
                 raise StorageError(
                     f"{self.path}, line {number}, cannot be understood: {problem!r}. Mend the line, or take the file from a "
-                    "copy of yours; without the file, topics are found again by their folders, and have the broker's defaults."
+                    f"copy of yours; without the file, {if_lost}."
                 ) from None
 
     def start_anew(self) -> None:

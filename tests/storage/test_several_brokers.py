@@ -443,7 +443,9 @@ def test_a_state_that_no_partition_can_have_stops_the_start(tmp_path: Path) -> N
     ):
         text = path.read_text()
         path.write_text(f"{text}{entry % topic_id}\n")
-        assert "cannot be understood" in refused(tmp_path)
+        assert refused(tmp_path).endswith(
+            "without the file, the brokers do not start together any more, only one of them alone, with its directory."
+        )
         path.write_text(text)
 
 
