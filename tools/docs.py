@@ -173,6 +173,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "fault-actions": faults.actions,
     "glossary": glossary.glossary,
     "log-example": log_example,
+    "pipeline-causes": pipeline.causes,
     "pipeline-symptoms": pipeline.symptoms,
     "pipeline-tables": pipeline.tables,
     "scenario-summary": lambda: scenarios.summary(scenarios.of_sources()),

@@ -1,6 +1,6 @@
 """What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
 
-from groupcoord.pipeline.schemas import MEMBER, SYMPTOMS, TABLES, TableSchema
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER, SYMPTOMS, TABLES, TableSchema
 
 
 def tables() -> str:
@@ -12,6 +12,12 @@ def symptoms() -> str:
     """What the score of a group is made of."""
     rows = [f"| {one.meaning} | `{one.table}` | {one.points} |" for one in SYMPTOMS]
     return "\n".join(["| symptom | counted in | points |", "|---|---|---|", *rows]) + "\n"
+
+
+def causes() -> str:
+    """The kinds of causes of rebalances, in the order in which they are tried."""
+    rows = [f"| `{kind}` | {meaning} |" for kind, meaning in CAUSE_KINDS.items()]
+    return "\n".join(["| `cause_kind` | what two generations show |", "|---|---|", *rows]) + "\n"
 
 
 def _table(table: TableSchema) -> str:

@@ -158,14 +158,15 @@ CAUSE_KINDS = {
     "members_joined": "members joined",
     "members_left": "members left or timed out",
     "subscription_changed": "the members want other topics",
+    "static_member_returned": "a static member came back under another member id",
     "cooperative_second_step": "partitions that members had given up were handed out",
     "partitions_added": "there are more partitions than before",
     "partitions_removed": "there are fewer partitions than before",
-    "member_rejoined": "none of these: a member joined again",
+    "member_rejoined": "none of these: the leader joined again, or another member with something new to say",
 }
 """The values of ``cause_kind``. The first whose condition holds counts, in this order."""
 
-REBALANCES = table_schema(f"""
+REBALANCES = table_schema("""
     rebalances by log_partition, log_offset: One row for each new generation of a group, compared with the one before it in
         the log.
     log_partition, log_offset, group
@@ -192,7 +193,7 @@ REBALANCES = table_schema(f"""
         got here, or as many as another member got
     imbalance int partitions: by how many partitions the fullest member exceeds the emptiest
     seconds_since_previous double s: time since the previous generation
-    cause_kind string: what kind of cause that is: {", ".join(f"`{kind}` ({meaning})" for kind, meaning in CAUSE_KINDS.items())}
+    cause_kind string: what kind of cause that is, one of [these](#kinds-of-causes)
     likely_cause string: why it looks as if the group rebalanced, in words
 """)
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from groupcoord.pipeline.report.report_model import TimeBins
@@ -24,27 +25,28 @@ class PlainReader:
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
         rows = [{name: row[name] for name in columns} for row in self._among(table, among)]
-        return _first(rows, order, limit, of_each_group=of_each_group)
+        return _first(rows, order, limit, of_each=of_each)
 
     def totals(
         self,
-        table: str,
+        table: str | tuple[str, ...],
         by: Sequence[str],
         measures: Sequence[Aggregate],
         order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
         found: dict[tuple[Any, ...], list[Row]] = {} if by else {(): []}
-        for row in self._among(table, among):
+        tables = (table,) if isinstance(table, str) else table
+        for row in chain.from_iterable(self._among(one, among) for one in tables):
             found.setdefault(tuple(row[name] for name in by), []).append(row)
         made = [dict(zip(by, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
-        return _first(made, order, limit, of_each_group=of_each_group)
+        return _first(made, order, limit, of_each=of_each)
 
     def binned(
         self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
@@ -76,17 +78,17 @@ def _measured(rows: list[Row], measures: Sequence[Aggregate]) -> Row:
     return made
 
 
-def _first(rows: list[Row], order: Sequence[SortOrder], limit: int, *, of_each_group: bool) -> list[Row]:
+def _first(rows: list[Row], order: Sequence[SortOrder], limit: int, *, of_each: str | None) -> list[Row]:
     for one in reversed(order):
         known = [row for row in rows if row[one.column] is not None]
         known.sort(key=lambda row, column=one.column: _by_bytes(row[column]), reverse=one.is_descending)  # type: ignore[misc]
         rows = known + [row for row in rows if row[one.column] is None]
-    if not of_each_group:
+    if of_each is None:
         return rows[:limit]
-    groups: dict[str, list[Row]] = defaultdict(list)
+    found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row["group"]].append(row)
-    return [row for group in sorted(groups, key=_by_bytes) for row in groups[group][:limit]]
+        found[row[of_each]].append(row)
+    return [row for value in sorted(found, key=_by_bytes) for row in found[value][:limit]]
 
 
 def _by_bytes(value: Any) -> Any:

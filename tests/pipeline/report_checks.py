@@ -1,10 +1,15 @@
 """What must be true of the report of any run."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from groupcoord.pipeline.report.build_report import MOST_AFFECTED
 from groupcoord.pipeline.report.report_files import render_stored, report_to_json
+from groupcoord.pipeline.report.report_model import CauseCount
+from groupcoord.pipeline.schemas import CAUSE_KINDS
 
 
 def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
@@ -21,6 +26,7 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
     assert of.rebalances == len(rebalances)
     for name in ("moved", "moved_needlessly", "hidden_generations"):
         assert getattr(of, name) == sum(row[name] or 0 for row in rebalances), name
+    check_causes(report.causes, rebalances)
     assert of.commits == sum(row["commits"] for row in tables["commit_rates"])
     assert of.missing == sum(row["missing"] for row in tables["log_partitions"])
     named = ("rebalances", "modern_rebalances", "commit_rates", "lag", "current_groups", "modern_current_groups")
@@ -35,3 +41,16 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
         times += [one.at_ms for one in detail.rebalances]
         assert all(detail.start_ms <= moment <= detail.end_ms for moment in times)
     assert json.loads(report_to_json(report))["overview"]["groups"] == len(groups)
+
+
+def check_causes(causes: Sequence[CauseCount], rebalances: Sequence[dict[str, Any]]) -> None:
+    """Each of ``rebalances`` counts under its kind and under no other; the groups named beside a kind have most of them."""
+    assert sum(one.count for one in causes) == len(rebalances)
+    assert {one.cause_kind: one.count for one in causes} == Counter(row["cause_kind"] for row in rebalances)
+    assert {one.cause_kind for one in causes} <= CAUSE_KINDS.keys()
+    assert [(-one.count, one.cause_kind) for one in causes] == sorted((-one.count, one.cause_kind) for one in causes)
+    for one in causes:
+        in_groups = Counter(row["group"] for row in rebalances if row["cause_kind"] == one.cause_kind)
+        most = sorted(in_groups.items(), key=lambda item: (-item[1], item[0].encode(errors="surrogatepass")))
+        assert [(affected.group, affected.count) for affected in one.groups] == most[:MOST_AFFECTED]
+        assert one.in_other_groups == sum(count for _, count in most[MOST_AFFECTED:])

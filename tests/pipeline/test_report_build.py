@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.build_report import DETAILED, LISTED, RANKED, build_report
@@ -19,7 +21,9 @@ from groupcoord.pipeline.report.report_model import (
     OwnershipSpan,
     Report,
 )
+from groupcoord.pipeline.schemas import CAUSE_KINDS
 from tests.pipeline.plain_reader import PlainReader, Tables
+from tests.pipeline.report_checks import check_causes
 from tests.pipeline.report_tables import (
     add,
     add_change,
@@ -65,6 +69,17 @@ def test_the_activity_counts_every_rebalance_and_every_commit() -> None:
     assert activity is not None
     assert (sum(activity.rebalances), sum(activity.commits.counts)) == (5, 12)
     assert activity.commits.table == "commits"  # a piece is shorter than a minute
+
+
+@given(
+    rebalances=st.lists(st.tuples(st.sampled_from(list(CAUSE_KINDS)), st.integers(0, 9), st.booleans()), max_size=80)
+)
+def test_every_rebalance_counts_under_one_kind_of_cause(rebalances: list[tuple[str, int, bool]]) -> None:
+    tables = empty()
+    for number, (kind, group, is_modern) in enumerate(rebalances):
+        # No two sentences are alike, as in a log of many groups.
+        add_generation(tables, f"g{group}", number, number, {}, f"client-{number} did it", kind, is_modern=is_modern)
+    check_causes(build(tables).causes, tables["rebalances"] + tables["modern_rebalances"])
 
 
 def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
@@ -311,7 +326,7 @@ def test_the_document_for_machines_says_the_same() -> None:
     what_if(tables)
     said = report_to_json(build(tables))
     document = json.loads(said)
-    assert document["version"] == 1
+    assert document["version"] == 2
     assert document["run"] == SUMMARY
     assert document["overview"]["whole_from_ts"] == "2026-01-01T00:01:00.000Z"
     assert document["groups"][0]["group"] == "app"
@@ -322,7 +337,12 @@ def test_the_document_for_machines_says_the_same() -> None:
     assert document["what_if"]["groups"]["app"][1]["assignor"] == "range"
     assert document["quality"]["adds_up"] is True
     assert document["details"][0]["rebalances"][2]["cause_kind"] == "members_left"
-    assert document["causes"][0].keys() == {"cause_kind", "likely_cause", "count"}
+    assert document["causes"][0] == {
+        "cause_kind": "members_joined",
+        "count": 3,
+        "groups": [{"group": "app", "count": 2}, {"group": "modern", "count": 1}],
+        "in_other_groups": 0,
+    }
     assert set(re.findall(r"\w+_ms", said)) == {"width_ms"}
 
 
@@ -334,12 +354,12 @@ def test_the_document_is_read_back_as_it_was() -> None:
     assert report.overview.whole_from_ms == 10**18
     said = report_to_json(report)
     assert report_from_json(said, "report.json") == report
-    older = {**json.loads(said), "version": 0}
+    older = {**json.loads(said), "version": 1}
     for text, problem in [
         (json.dumps(older), "here was written by another version of groupcoord: run again"),
         ("{", "here is not the report of a run"),
         ("[]", "here is not the report of a run"),
-        ('{"version": 1}', "here is not the report of a run"),
+        ('{"version": 2}', "here is not the report of a run"),
     ]:
         with pytest.raises(PipelineError, match=f"^{problem}$"):
             report_from_json(text, "here")

@@ -12,7 +12,7 @@ from groupcoord.page.embedding import PageNotBuiltError
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_files import iso_time, render_page, report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import Report
-from groupcoord.pipeline.schemas import MEMBER_EVENTS, SYMPTOMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS, SYMPTOMS
 from tests.page.conftest import Unpack
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (
@@ -42,6 +42,7 @@ def test_the_page_has_the_document_and_the_words_of_the_pipeline(unpack: Unpack)
     assert found["report"] == report_to_json(report(tables))
     words = json.loads(found["vocabulary"])
     assert words["member_events"] == MEMBER_EVENTS
+    assert words["cause_kinds"] == CAUSE_KINDS
     assert [one["points"] for one in words["symptoms"]] == [one.points for one in SYMPTOMS]
     assert set(json.loads(found["report"])["groups"][0]["points"]) == {one["column"] for one in words["symptoms"]}
 

@@ -83,7 +83,7 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         30,
     ),
     "rows of each group": lambda reader: reader.rows(
-        "commits", ["group", "log_offset"], [SortOrder("log_offset", is_descending=True)], 3, of_each_group=True
+        "commits", ["group", "log_offset"], [SortOrder("log_offset", is_descending=True)], 3, of_each="group"
     ),
     "rows among some": lambda reader: reader.rows(
         "commits",
@@ -91,7 +91,7 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         [SortOrder("log_offset")],
         2,
         among={"group": ["b", "ü", "nobody", "'"]},
-        of_each_group=True,
+        of_each="group",
     ),
     "totals": lambda reader: reader.totals(
         "lag",
@@ -112,7 +112,22 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         [SortOrder("n", is_descending=True), SortOrder("topic")],
         2,
         among={"group": ["a", "", "Z"]},
-        of_each_group=True,
+        of_each="group",
+    ),
+    "totals of each topic": lambda reader: reader.totals(
+        "lag",
+        ["topic", "group"],
+        [Aggregate("n", "count")],
+        [SortOrder("n", is_descending=True), SortOrder("group")],
+        2,
+        of_each="topic",
+    ),
+    "totals of several tables": lambda reader: reader.totals(
+        ("lag", "commits", "storms"),
+        ["group"],
+        [Aggregate("n", "count")],
+        [SortOrder("n", is_descending=True), SortOrder("group")],
+        5,
     ),
     "total": lambda reader: reader.totals("lag", [], [Aggregate("n", "count"), Aggregate("sum", "sum", "lag")], [], 1),
     "total of nothing": lambda reader: reader.totals(

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from groupcoord.pipeline.log_generator import GROUPS_A_PARTITION, PARTITIONS, TURN, LogChunk, records_of
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
@@ -134,6 +136,25 @@ def test_of_a_real_kafka_it_tells_who_had_what_in_groups_of_kip_848(spark: Spark
     assert "a classic group became a consumer group" in report
     assert "carol asked for other topics or another assignor" in report
     assert '"is_revoking": true' in report
+
+
+def test_the_causes_of_400_groups_are_a_few_kinds(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a generated log the generations alone, so that it is short; what the report counts is checked by ``run``."""
+    turns = 4
+    with (tmp_path / "log.jsonl").open("w", encoding="utf-8") as file:
+        for partition in range(PARTITIONS):
+            made = records_of(LogChunk(partition, 0, TURN * GROUPS_A_PARTITION * turns), seed=7)
+            for row in made.filter(pc.starts_with(made["key"], b"\0\2")).to_pylist():
+                said = {"partition": partition, "offset": row["log_offset"]}
+                said["timestamp"] = round(row["append_ts"].timestamp() * 1000)
+                said |= {name: base64.b64encode(row[name]).decode() for name in ("key", "value")}
+                file.write(json.dumps(said) + "\n")
+    found = run(spark, f"jsonl:{tmp_path / 'log.jsonl'}", tmp_path / "out")["rebalances"]
+    assert len({row["group"] for row in found}) == PARTITIONS * GROUPS_A_PARTITION == 400
+    assert len(found) >= 400 * turns
+    kinds = {row["cause_kind"] for row in found}
+    assert {"group_started", "members_joined", "members_left", "members_joined_and_left"} <= kinds
+    assert len({row["likely_cause"] for row in found}) > 10 * len(kinds)
 
 
 # Nothing is to change while the log is read, however long that takes: nobody drops out, and the cleaner takes nothing.

@@ -5,6 +5,7 @@ merged in the same way wherever they come from. So memory stays small, however l
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,35 +91,37 @@ class ArrowTableReader:
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
         """As TableReader says."""
 
         def first(found: Any) -> Any:
-            return _first(found.select(list(columns)), order, limit, of_each_group=of_each_group)
+            return _first(found.select(list(columns)), order, limit, of_each=of_each)
 
         found = _merged(self._scan(table, columns, among or {}, first), first)
         return [] if found is None else _python(found)
 
     def totals(
         self,
-        table: str,
+        table: str | tuple[str, ...],
         by: Sequence[str],
         measures: Sequence[Aggregate],
         order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
         """As TableReader says."""
         merge, columns = _grouping(by, measures), _columns(by, measures)
-        found = _merged(
-            self._scan(table, columns, among or {}, lambda batch: merge(_prepared(batch, by, measures))), merge
+        tables = (table,) if isinstance(table, str) else table
+        partials = (
+            self._scan(one, columns, among or {}, lambda batch: merge(_prepared(batch, by, measures))) for one in tables
         )
+        found = _merged(chain.from_iterable(partials), merge)
         if found is None:
             return [] if by else [{one.name: 0 if one.how == "count" else None for one in measures}]
-        return _python(_first(found, order, limit, of_each_group=of_each_group))
+        return _python(_first(found, order, limit, of_each=of_each))
 
     def binned(
         self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
@@ -204,16 +207,16 @@ def _grouping(by: Sequence[str], measures: Sequence[Aggregate]) -> Partial:
     return group
 
 
-def _first(table: Any, order: Sequence[SortOrder], limit: int, *, of_each_group: bool) -> Any:
-    """The first rows of ``table`` in ``order``, of all or of each group."""
+def _first(table: Any, order: Sequence[SortOrder], limit: int, *, of_each: str | None) -> Any:
+    """The first rows of ``table`` in ``order``, of all or for each value of the column ``of_each``."""
     # Arrow puts nulls last whichever way it sorts.
     keys = [(one.column, "descending" if one.is_descending else "ascending") for one in order]
-    if not of_each_group:
+    if of_each is None:
         return (table.sort_by(keys) if keys else table).slice(0, limit)
-    table = table.sort_by([("group", "ascending"), *keys]).combine_chunks()
+    table = table.sort_by([(of_each, "ascending"), *keys]).combine_chunks()
     wanted: list[int] = []
     start = 0
-    for run in pc.run_end_encode(table["group"].combine_chunks()).run_ends.to_pylist() if table.num_rows else []:
+    for run in pc.run_end_encode(table[of_each].combine_chunks()).run_ends.to_pylist() if table.num_rows else []:
         wanted += range(start, min(start + limit, run))
         start = run
     return table.take(pa.array(wanted, pa.int64()))

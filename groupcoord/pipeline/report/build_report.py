@@ -18,7 +18,7 @@ from groupcoord.pipeline.report.group_details import (
     storm_of,
 )
 from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, TableReader, sort_order
-from groupcoord.pipeline.schemas import GROUP_COUNTS, LOG_PARTITIONS, SOURCE_WARNINGS, score_parts
+from groupcoord.pipeline.schemas import CAUSE_KINDS, GROUP_COUNTS, LOG_PARTITIONS, SOURCE_WARNINGS, score_parts
 
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
@@ -35,7 +35,7 @@ def what_if_of(reader: TableReader, groups: Sequence[str]) -> model.WhatIfResult
     of_group: dict[str, list[model.AssignorResult]] = defaultdict(list)
     among = {"group": groups}
     by = ["group", "assignor"]
-    for row in reader.totals(TABLE, by, measures, sort_order("assignor"), _MOST, among=among, of_each_group=True):
+    for row in reader.totals(TABLE, by, measures, sort_order("assignor"), _MOST, among=among, of_each="group"):
         of_group[row["group"]].append(_alternative(row))
     return model.WhatIfResults(
         together=tuple(map(_alternative, rows)), groups={group: tuple(found) for group, found in of_group.items()}
@@ -54,7 +54,9 @@ DETAILED = 12
 """How many of these have a section of their own."""
 LISTED = 20
 """How many rows other lists have."""
-CAUSES = 10
+MOST_AFFECTED = 3
+"""How many groups are named beside a kind of cause."""
+REBALANCE_TABLES = ("rebalances", "modern_rebalances")
 MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
 PIECES = 120
@@ -142,7 +144,7 @@ def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> mo
         return None
     bins = model.TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
     rebalances = [0] * PIECES
-    for table in ("rebalances", "modern_rebalances"):
+    for table in REBALANCE_TABLES:
         for row in reader.binned(table, "at", bins, [COUNT]):
             rebalances[row["bin"]] += row["count"]
     return model.ActivityHistogram(
@@ -162,9 +164,17 @@ def _group(row: Row) -> model.GroupSummary:
 
 
 def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
-    order = sort_order("-count likely_cause")
-    rows = reader.totals("rebalances", ["cause_kind", "likely_cause"], [COUNT], order, CAUSES)
-    return tuple(model.CauseCount(row["cause_kind"], row["likely_cause"], row["count"]) for row in rows)
+    affected: dict[str, list[model.GroupCount]] = defaultdict(list)
+    by, order = ["cause_kind", "group"], sort_order("-count group")
+    for row in reader.totals(REBALANCE_TABLES, by, [COUNT], order, MOST_AFFECTED, of_each="cause_kind"):
+        affected[row["cause_kind"]].append(model.GroupCount(row["group"], row["count"]))
+    order = sort_order("-count cause_kind")
+    found = []
+    for row in reader.totals(REBALANCE_TABLES, ["cause_kind"], [COUNT], order, len(CAUSE_KINDS)):
+        groups = tuple(affected[row["cause_kind"]])
+        others = row["count"] - sum(one.count for one in groups)
+        found.append(model.CauseCount(row["cause_kind"], row["count"], groups, others))
+    return tuple(found)
 
 
 def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:

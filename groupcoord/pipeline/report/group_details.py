@@ -66,14 +66,14 @@ def read_bands(reader: TableReader, groups: Collection[str], generations: int) -
     among = {"group": groups}
     for table in ("skew", "modern_skew"):
         order = sort_order("-log_offset -partitions member")
-        newest += reader.rows(table, _OF_SHARE, order, MEMBERS, among=among, of_each_group=True)
+        newest += reader.rows(table, _OF_SHARE, order, MEMBERS, among=among, of_each="group")
     newest.sort(key=lambda row: -row["log_offset"])
     for table, columns, most in (("skew", _OF_SHARE, generations * MEMBERS), ("modern_members", _OF_CHANGE, CHANGES)):
         measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
         order = sort_order("-log_offset -generations member")
         counted: dict[str, int] = defaultdict(int)
         drawn: set[tuple[str, str]] = set()
-        members = reader.totals(table, ["group", "member"], measures, order, COUNTED, among=among, of_each_group=True)
+        members = reader.totals(table, ["group", "member"], measures, order, COUNTED, among=among, of_each="group")
         for row in members:
             known[row["group"]].add(row["member"])
             counted[row["group"]] += 1
@@ -81,7 +81,7 @@ def read_bands(reader: TableReader, groups: Collection[str], generations: int) -
                 drawn.add((row["group"], row["member"]))
         among_drawn = {"group": {group for group, _ in drawn}, "member": {member for _, member in drawn}}
         order = sort_order("-log_offset member")
-        found = reader.rows(table, columns, order, most, among=among_drawn, of_each_group=True)
+        found = reader.rows(table, columns, order, most, among=among_drawn, of_each="group")
         for row in found:
             if (row["group"], row["member"]) in drawn:
                 (rows if table == "skew" else lives)[row["group"]].append(row)
@@ -333,7 +333,7 @@ def _each(
 ) -> Mapping[str, list[Row]]:
     """The first rows of each of ``groups``."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in reader.rows(table, columns, order, limit, among={"group": groups}, of_each_group=True):
+    for row in reader.rows(table, columns, order, limit, among={"group": groups}, of_each="group"):
         found[row["group"]].append(row)
     return found
 
@@ -390,7 +390,7 @@ def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tu
     for table, more in (("ownership", []), ("modern_ownership", ["is_revoking"])):
         among = {"group": groups}
         drawn: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for row in reader.totals(table, by, [COUNT], order, COUNTED, among=among, of_each_group=True):
+        for row in reader.totals(table, by, [COUNT], order, COUNTED, among=among, of_each="group"):
             found[row["group"]].setdefault((row["topic"], row["partition"]), [])
             if len(drawn[row["group"]]) < PARTITIONS:
                 drawn[row["group"]].add((row["topic"], row["partition"]))
@@ -399,7 +399,7 @@ def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tu
             among = {"group": groups, "topic": topics}
         columns = [*by, "log_offset", "append_ts", "until_ts", "member", *more]
         newest = sort_order("-log_offset topic partition")
-        for row in reader.rows(table, columns, newest, COUNTED, among=among, of_each_group=True):
+        for row in reader.rows(table, columns, newest, COUNTED, among=among, of_each="group"):
             place = row["topic"], row["partition"]
             if place in drawn[row["group"]]:
                 found[row["group"]][place].append({"is_revoking": False, **row})

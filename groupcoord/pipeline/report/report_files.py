@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from groupcoord.page.embedding import built_page, embed
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.report_model import Report
-from groupcoord.pipeline.schemas import MEMBER_EVENTS, SYMPTOMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS, SYMPTOMS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-VERSION = 1
+VERSION = 2
 """Of the document; it changes when a field goes away or means something else."""
 _DURATIONS = {"width_ms"}
 """Fields in milliseconds that are no times."""
@@ -128,7 +128,11 @@ def iso_time(ms: int | None) -> str | None:
 
 def render_page(report: Report) -> str:
     """The page for ``report``. Raises PageNotBuiltError."""
-    vocabulary = {"symptoms": [one._asdict() for one in SYMPTOMS], "member_events": MEMBER_EVENTS}
+    vocabulary = {
+        "symptoms": [one._asdict() for one in SYMPTOMS],
+        "cause_kinds": CAUSE_KINDS,
+        "member_events": MEMBER_EVENTS,
+    }
     return embed(built_page(ENTRY), {"report": report_to_json(report), "vocabulary": json.dumps(vocabulary)})
 
 

@@ -120,12 +120,23 @@ class NamedCount:
 
 
 @dataclass(frozen=True)
+class GroupCount:
+    """How many rebalances of a group."""
+
+    group: str
+    count: int
+
+
+@dataclass(frozen=True)
 class CauseCount:
-    """How many rebalances had this cause."""
+    """How many rebalances had a cause of this kind, of classic groups and those of KIP-848 together."""
 
     cause_kind: str
-    likely_cause: str
     count: int
+    groups: tuple[GroupCount, ...]
+    """The groups with most of them."""
+    in_other_groups: int
+    """How many were in groups that are not listed."""
 
 
 class RebalanceSummary(NamedTuple):
@@ -396,6 +407,7 @@ class Report:
     groups_left_out: int = 0
     details: tuple[GroupDetail, ...] = ()
     causes: tuple[CauseCount, ...] = ()
+    """Every rebalance counts under one; the most frequent is first."""
     storms: tuple[RebalanceStorm, ...] = ()
     storms_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()

@@ -44,23 +44,24 @@ class TableReader(Protocol):
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
-        """The first ``limit`` rows in ``order``, of the whole table or of each group; those ``among`` whose columns have one
-        of the values."""
+        """The first ``limit`` rows in ``order``, of the whole table or for each value of the column ``of_each``; those
+        ``among`` whose columns have one of the values."""
 
     def totals(
         self,
-        table: str,
+        table: str | tuple[str, ...],
         by: Sequence[str],
         measures: Sequence[Aggregate],
         order: Sequence[SortOrder],
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
-        of_each_group: bool = False,
+        of_each: str | None = None,
     ) -> list[Row]:
-        """``measures`` over the rows that agree in ``by``, and of these the first ``limit`` as in ``rows``."""
+        """``measures`` over the rows that agree in ``by``, and of these the first ``limit`` as in ``rows``. Several tables
+        with the same columns count as one."""
 
     def binned(
         self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]

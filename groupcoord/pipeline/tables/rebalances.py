@@ -58,6 +58,10 @@ _RULES = {
             if(size(array_except(old_topics, topics)) > 0,
                concat(' no longer ', array_join(sort_array(array_except(old_topics, topics)), ', ')), ''))""",
     ),
+    "static_member_returned": (
+        "size(returned) > 0",
+        f"concat({_names('returned')}, ' came back under another member id')",
+    ),
     "cooperative_second_step": (
         "old_total < partitions_total and protocol_after like '%cooperative%'",
         "'second step of a cooperative rebalance: what had been given up was handed out'",
@@ -211,6 +215,7 @@ def _compared(generations: DataFrame) -> DataFrame:
             "if(is_unknown, null, filter(people, p -> not array_contains(transform(old_folk, o -> o.who), p.who))) "
             "as newcomers",
             "if(is_unknown, null, filter(old_folk, o -> not array_contains(whos, o.who))) as leavers",
+            "if(is_unknown, null, filter(people, p -> exists(old_folk, o -> o.who = p.who and o.id <> p.id))) as returned",
             "old_leader as leader_before",
             "leader as leader_after",
             "old_protocol as protocol_before",

@@ -140,6 +140,8 @@ def test_each_cause_has_a_kind_and_a_sentence(spark: SparkSession) -> None:
         ("members_left", "joined-1 left or timed out", [(1, [one, crowd[0]], {}), (2, [crowd[0]], {})]),
         ("subscription_changed", "the subscription changed: now also u",
          [(1, [one], {}), (2, [member("joined-1", {"t": [0], "u": [0]})], {})]),
+        ("static_member_returned", "A came back under another member id",
+         [(1, [member("a-1", {"t": [0]}, instance="A")], {}), (2, [member("a-2", {"t": [0]}, instance="A")], {})]),
         ("cooperative_second_step", "second step of a cooperative rebalance: what had been given up was handed out",
          [(1, [one], cooperative), (2, [member("joined-1", {"t": [0, 1]})], cooperative)]),
         ("partitions_added", "there are more partitions than before",

@@ -6,7 +6,7 @@ export interface Report {
   groups: GroupSummary[];
   groups_left_out: number;
   details: GroupDetail[];
-  causes: { cause_kind: string; likely_cause: string; count: number }[];
+  causes: { cause_kind: string; count: number; groups: { group: string; count: number }[]; in_other_groups: number }[];
   storms: Storm[];
   storms_left_out: number;
   statuses: { status: string | null; partitions: number; lag: number | null }[];
@@ -215,6 +215,7 @@ export interface LogPartition {
 /** What the pipeline calls things: it puts this beside the report. */
 export interface Vocabulary {
   symptoms: { column: keyof GroupSummary; meaning: string; table: string; points: number; among: keyof GroupSummary | null }[];
+  cause_kinds: Record<string, string>;
   member_events: Record<string, string>;
 }
 

@@ -36,7 +36,7 @@ function ReportPage({ report, vocabulary }: { report: Report; vocabulary: Vocabu
         </nav>
       </header>
       <main>
-        <OverviewPanel report={report} />
+        <OverviewPanel report={report} vocabulary={vocabulary} anchors={anchors} />
         <GroupsPanel report={report} vocabulary={vocabulary} anchors={anchors} />
         {report.details.length > 0 && <DetailsPanel report={report} vocabulary={vocabulary} anchors={anchors} />}
         <StormsPanel report={report} anchors={anchors} />

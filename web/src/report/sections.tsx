@@ -1,4 +1,5 @@
 /** The parts of the report: all groups in figures, by trouble, one by one, their storms and lags, and how whole the data is. */
+import { Fragment } from "preact";
 import { Term } from "../kit/glossary.tsx";
 import { Panel } from "../kit/panel.tsx";
 import { GroupArticle } from "./group_article.tsx";
@@ -8,8 +9,8 @@ import { groupName, LagTable, WhatIfTable, type Anchors } from "./shared_tables.
 import { bar, count, figures, From, LeftOut, Name, name, NoneOf, Table, text, Time, time, words } from "./table.tsx";
 import { amount, duration, number } from "./text.ts";
 
-export function OverviewPanel({ report }: { report: Report }) {
-  const { overview: of, run, causes } = report;
+export function OverviewPanel({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
+  const { overview: of, run } = report;
   const rebalanced = ["rebalances", "modern_rebalances"];
   return (
     <Panel id="overview" title="Overview">
@@ -33,15 +34,29 @@ export function OverviewPanel({ report }: { report: Report }) {
         <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} from={["lag"]} />
       </dl>
       <ActivityChart overview={of} />
-      {causes.length > 0 && (
-        <Table
-          caption="Why groups rebalanced: the most frequent causes"
-          from={["rebalances"]}
-          columns={[words("Likely cause"), figures("Rebalances")]}
-          rows={causes.map((one) => [name(one.likely_cause, 160), bar(one.count, Math.max(...causes.map((each) => each.count)))])}
-        />
-      )}
+      <Causes report={report} vocabulary={vocabulary} anchors={anchors} />
     </Panel>
+  );
+}
+
+function Causes({ report: { causes }, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
+  if (!causes.length) return null;
+  const highest = Math.max(...causes.map(({ count }) => count));
+  const affected = ({ groups, in_other_groups }: Report["causes"][number]) => (
+    <>
+      {groups.map(({ group, count: times }, place) => <Fragment key={group}>{place > 0 && ", "}{groupName(group, anchors).shown} {number(times)}</Fragment>)}
+      {in_other_groups > 0 && `, others ${number(in_other_groups)}`}
+    </>
+  );
+  return (
+    <Table
+      caption="Why groups rebalanced, as far as the log shows it: each rebalance counts once"
+      from={["rebalances", "modern_rebalances"]}
+      columns={[words("Kind of cause"), figures("Rebalances"), words("Most of them in", "group and rebalances")]}
+      rows={causes.map((one) => [
+        text(vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind), bar(one.count, highest), { shown: affected(one), value: one.groups[0]!.group },
+      ])}
+    />
   );
 }
 

@@ -32,6 +32,10 @@ describe.skipIf(missing)("the report", () => {
     expect(await page.getByRole("navigation", { name: "Sections" }).getByRole("link").allInnerTexts()).toEqual([
       "Overview", "Groups by trouble", "Group by group", "Storms", "Lag", "What if", "Data quality",
     ]);
+    const causes = (await table(page, "Why groups rebalanced").getByRole("row").allInnerTexts()).slice(1);
+    expect(causes.map((row) => row.split(/\s*\t\s*/))).toEqual([
+      ["members joined", "3", "app 2, modern 1"], ["members joined a group that was empty", "1", "quiet 1"], ["members left or timed out", "1", "app 1"],
+    ]);
     const app = page.getByRole("article").first();
     expect(await app.innerText()).toMatch(/^app\s*classic, 2 members; assignor range; generation 3. Score .*storms of rebalances 5.0 \(seen once\)/);
     expect(await table(page, "The largest storms").getByRole("row").last().innerText()).toContain("b joined; a left or timed out; x; and 1 other");
