@@ -162,7 +162,7 @@ CAUSE_KINDS = {
     "cooperative_second_step": "partitions that members had given up were handed out",
     "partitions_added": "there are more partitions than before",
     "partitions_removed": "there are fewer partitions than before",
-    "member_rejoined": "none of these: the leader joined again, or another member with something new to say",
+    "member_rejoined": "nobody came or went: the leader joined again, or another member with something new to say",
 }
 """The values of ``cause_kind``. The first whose condition holds counts, in this order."""
 
@@ -256,6 +256,8 @@ STORMS = table_schema("""
     members_lowest int members: fewest members in it
     members_highest int members: most members in it
     moved int partitions: partitions that moved, each time counted
+    cause_kind string: the most frequent of the [kinds of causes](#kinds-of-causes) of its rebalances
+    of_cause_kind int rebalances: how many of them have a cause of that kind
     likely_causes array<string>: the causes of its rebalances, each once, the most frequent first
 """)
 

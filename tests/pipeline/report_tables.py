@@ -151,7 +151,7 @@ def history() -> Tables:
     add_owner(tables, "app", 31, 1, "b-2")
     add_commits(tables, "app", 5, 6, 7, 50, 51, 52, 61, 100, 110)
     add(tables, "storms", **{"group": "app", "from": at(0), "to": at(90), "rebalances": 5, "hidden_generations": 2,
-        "members_lowest": 1, "members_highest": 2, "moved": 6,
+        "members_lowest": 1, "members_highest": 2, "moved": 6, "cause_kind": "members_joined", "of_cause_kind": 3,
         "likely_causes": ["b joined", "a left or timed out", "x", "y"]})  # fmt: skip
     committed = {"topic": "orders", "last_commit_ts": at(110)}
     add(
@@ -263,7 +263,8 @@ def hostile(names: list[str]) -> Tables:
         add(tables, "generations", group=said, problem=said)
         add(tables, "source_warnings", where=said, what=said)
         times = {"from": at(0), "to": at(1)}
-        add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **times)
+        kind = {"cause_kind": "member_rejoined", "of_cause_kind": 5}
+        add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **kind, **times)
         gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}
         add(tables, "commit_gaps", group=said, topic=said, partition=0, **gap)
         figures = {"generations": 1, "problems": 0, "moved": 1, "moved_needlessly": 0, "pauses": 1, "rebalances": 1}

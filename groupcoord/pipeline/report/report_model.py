@@ -250,6 +250,8 @@ class RebalanceStorm(NamedTuple):
     members_lowest: int | None
     members_highest: int | None
     moved: int | None
+    cause_kind: str
+    of_cause_kind: int
     likely_causes: tuple[str, ...]
 
 

@@ -107,6 +107,13 @@ def storms(rebalances: DataFrame) -> DataFrame:
         .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "likely_cause"))).alias("counted"))
         .select("group", "run", F.expr("transform(counted, c -> c.likely_cause)").alias("likely_causes"))
     )
+    kinds = (
+        runs.groupBy("group", "run", "cause_kind")
+        .agg(F.count("*").alias("times"))
+        .groupBy("group", "run")
+        .agg(F.min(F.struct(-F.col("times"), "cause_kind")).alias("first"), F.max("times").alias("times"))
+        .select("group", "run", "first.cause_kind", F.col("times").cast("int").alias("of_cause_kind"))
+    )
     return (
         runs.groupBy("group", "run")
         .agg(
@@ -122,6 +129,7 @@ def storms(rebalances: DataFrame) -> DataFrame:
         )
         .where((F.col("rebalances") >= FEWEST) & ~F.col("is_start"))
         .join(causes, ["group", "run"])
+        .join(kinds, ["group", "run"])
         .select(*STORMS.names)
     )
 

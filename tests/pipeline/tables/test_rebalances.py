@@ -199,6 +199,7 @@ def test_a_storm_is_five_rebalances_none_more_than_a_minute_after_the_last(spark
     ) == [("g", 9000.0, 9240.0, 5, 6, 1, 1)]
     [causes] = [row[0] for row in rows(found, "likely_causes")]
     assert causes[0].startswith("nobody came or went")
+    assert rows(found, "cause_kind", "of_cause_kind") == [("member_rejoined", 5)]
     assert storms(compared(spark, *calm, *busy[:4])).count() == 0
 
 
@@ -216,7 +217,9 @@ def test_members_that_come_one_by_one_into_a_new_group_are_no_storm(spark: Spark
 
     assert storms(compared(spark, *come(1))).count() == 0
     leaving = generation(7, 7, member("m0", {"t": [0]}), appended=at(70))
-    assert storms(compared(spark, *come(1), leaving)).count() == 1
+    assert rows(storms(compared(spark, *come(1), leaving)), "rebalances", "cause_kind", "of_cause_kind") == [
+        (7, "members_joined", 5)
+    ]
 
 
 def test_skew_counts_what_each_member_was_given(spark: SparkSession) -> None:

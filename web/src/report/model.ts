@@ -135,6 +135,8 @@ export interface Storm {
   members_lowest: number | null;
   members_highest: number | null;
   moved: number | null;
+  cause_kind: string;
+  of_cause_kind: number;
   likely_causes: string[];
 }
 

@@ -33,9 +33,31 @@ export function OverviewPanel({ report, vocabulary, anchors }: { report: Report;
         <Fact title="Odd commits" value={of.zombies} more="as if by who had lost the partition" from={["zombies"]} />
         <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} from={["lag"]} />
       </dl>
+      <Incidents report={report} vocabulary={vocabulary} anchors={anchors} />
       <ActivityChart overview={of} />
       <Causes report={report} vocabulary={vocabulary} anchors={anchors} />
     </Panel>
+  );
+}
+
+/** How many storms are told at the top of the page. */
+const TOLD = 5;
+
+/** What happened, in a sentence for each storm. */
+function Incidents({ report: { storms, storms_left_out }, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
+  if (!storms.length) return null;
+  return (
+    <>
+      <p>The largest storms: <From tables={["storms"]} /></p>
+      <ul aria-label="The largest storms">
+        {storms.slice(0, TOLD).map((one) => (
+          <li key={`${one.group} ${one.from_ts}`}>
+            {groupName(one.group, anchors).shown}: {amount(one.rebalances, "rebalances")} in {duration(one.to_ts - one.from_ts)}, from <Time ms={one.from_ts} /> UTC on; {number(one.of_cause_kind)} of them: {vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind}.
+          </li>
+        ))}
+      </ul>
+      <LeftOut count={Math.max(0, storms.length - TOLD) + storms_left_out} what="storms with fewer rebalances" table="storms" />
+    </>
   );
 }
 
