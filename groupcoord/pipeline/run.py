@@ -24,7 +24,7 @@ from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, SMALL
-from groupcoord.pipeline.tables.commit_tables import WINDOW, commit_gaps, commit_rates, lag, zombies
+from groupcoord.pipeline.tables.commit_tables import WINDOW, commit_gaps, commit_pauses, commit_rates, lag, zombies
 from groupcoord.pipeline.tables.consecutive_commits import (
     RECENT,
     ROWS_A_TASK,
@@ -190,6 +190,7 @@ class _Job:
         few = self._output.staged_rows("steps") + self._output.staged_rows("statistics")
         until = self._options.as_of or self._log_end
         self._table("commit_gaps", commit_gaps(stepped, statistics, current_, until), of=few)
+        self._table("commit_pauses", commit_pauses(self.tables["commit_gaps"]), of=self._progress.rows["commit_gaps"])
         if stepped.where("is_suspect").isEmpty():
             self._empty(schemas.ZOMBIES)
         else:

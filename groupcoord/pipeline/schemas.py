@@ -235,6 +235,15 @@ COMMIT_GAPS = table_schema("""
     offset_after bigint: what was committed after; null: none came
 """)
 
+COMMIT_PAUSES = table_schema("""
+    commit_pauses by group, from_ts: Where a group stopped to commit: rows of `commit_gaps` that overlap in time, as one.
+    group
+    from_ts timestamp: begin of the first of them
+    to_ts timestamp: end of the last of them; null: one lasted until the end of the log
+    seconds double s: from the one to the other, or to the last record of the whole log
+    partitions bigint partitions: partitions of topics that they are about
+""")
+
 COMMIT_RATES = table_schema("""
     commit_rates by group, window_start: Commits of each group in each window of time.
     group
@@ -466,7 +475,7 @@ class HealthSymptom(NamedTuple):
 SYMPTOMS = (
     HealthSymptom("storms", "storms of rebalances", "storms", 5),
     HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4, "partitions"),
-    HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_gaps", 3),
+    HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_pauses", 3),
     HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
     HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),
     HealthSymptom("rebalances", "rebalances", "rebalances", 1),
@@ -504,7 +513,7 @@ GROUP_HEALTH = table_schema(f"""
     moved_needlessly bigint partitions: of these, how many need not have
     storms bigint storms: rows of `storms`
     commits bigint commits: commits taken, by `commit_rates`
-    commit_gaps bigint pauses: how often commits stopped: rows of `commit_gaps` that overlap in time are one pause
+    commit_gaps bigint pauses: how often commits stopped: rows of `commit_pauses`
     zombies bigint commits: rows of `zombies`
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`

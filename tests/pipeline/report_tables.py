@@ -168,6 +168,8 @@ def history() -> Tables:
     add(tables, "lag", group="app", partition=1, **committed, committed_offset=9)
     add(tables, "commit_gaps", group="app", topic="orders", partition=0, from_ts=at(7), to_ts=at(50), gap_seconds=43.0,
         usual_seconds=1.0)  # fmt: skip
+    pause = {"from_ts": at(7), "to_ts": at(50), "seconds": 43.0, "partitions": 1}
+    add(tables, "commit_pauses", group="app", **pause)
     add_group(tables, "quiet", rebalances=1, commits=1)
     add_generation(tables, "quiet", 1, 10, {"q-1": 1}, "q joined a group that was empty", "group_refilled")
     add_commits(tables, "quiet", 11)
@@ -267,6 +269,7 @@ def hostile(names: list[str]) -> Tables:
         add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **kind, **times)
         gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}
         add(tables, "commit_gaps", group=said, topic=said, partition=0, **gap)
+        add(tables, "commit_pauses", group=said, from_ts=at(0), seconds=90.0, partitions=1)
         figures = {"generations": 1, "problems": 0, "moved": 1, "moved_needlessly": 0, "pauses": 1, "rebalances": 1}
         add(tables, "what_if_summary", group=said, assignor=said, **figures)
     return tables

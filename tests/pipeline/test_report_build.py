@@ -14,6 +14,7 @@ from groupcoord.pipeline.report.group_details import MEMBERS, PARTITIONS, REBALA
 from groupcoord.pipeline.report.report_files import report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import (
     AssignorResult,
+    CommitPause,
     GroupDetail,
     LagStatus,
     MembershipSpan,
@@ -236,6 +237,7 @@ def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:
     assert [one.lag for one in app.lags] == [70]
     assert [one.gap_seconds for one in app.gaps] == [43.0]
     assert [one.likely_causes[0] for one in report.storms] == ["b joined"]
+    assert report.pauses == (CommitPause("app", at(7), at(50), 43.0, 1),)
     assert [one.bytes for one in report.quality.warnings] == [17]
     assert report.quality.bad == (NamedCount("the key is cut off", 1),)
     assert report.quality.problems == (NamedCount("the subscription of a-1 is cut off", 1),)

@@ -18,7 +18,14 @@ from groupcoord.pipeline.report.group_details import (
     storm_of,
 )
 from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, TableReader, sort_order
-from groupcoord.pipeline.schemas import CAUSE_KINDS, GROUP_COUNTS, LOG_PARTITIONS, SOURCE_WARNINGS, score_parts
+from groupcoord.pipeline.schemas import (
+    CAUSE_KINDS,
+    COMMIT_PAUSES,
+    GROUP_COUNTS,
+    LOG_PARTITIONS,
+    SOURCE_WARNINGS,
+    score_parts,
+)
 
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
@@ -73,6 +80,7 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Repor
     )
     groups = _groups(reader)
     storms = reader.rows("storms", STORM_COLUMNS, sort_order("-rebalances") + BY_STORM, LISTED)
+    pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,
@@ -82,6 +90,8 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Repor
         causes=_causes(reader),
         storms=tuple(storm_of(row) for row in storms),
         storms_left_out=overview.storms - len(storms),
+        pauses=tuple(model.CommitPause(*(row[name] for name in COMMIT_PAUSES.names)) for row in pauses),
+        pauses_left_out=overview.commit_gaps - len(pauses),
         statuses=_statuses(reader),
         lags=_lags(reader),
         what_if=what_if_of(reader, [one.group for one in groups[:DETAILED]]),

@@ -255,6 +255,16 @@ class RebalanceStorm(NamedTuple):
     likely_causes: tuple[str, ...]
 
 
+class CommitPause(NamedTuple):
+    """A row of ``commit_pauses``; ``to_ms`` None: it lasted until the end of the log."""
+
+    group: str
+    from_ms: int
+    to_ms: int | None
+    seconds: float
+    partitions: int
+
+
 class PartitionLag(NamedTuple):
     """A row of ``lag``."""
 
@@ -412,6 +422,8 @@ class Report:
     """Every rebalance counts under one; the most frequent is first."""
     storms: tuple[RebalanceStorm, ...] = ()
     storms_left_out: int = 0
+    pauses: tuple[CommitPause, ...] = ()
+    pauses_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()
     lags: tuple[PartitionLag, ...] = ()
     what_if: WhatIfResults | None = None

@@ -16,7 +16,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_RATES, LAG, ZOMBIES
+from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_PAUSES, COMMIT_RATES, LAG, ZOMBIES
 from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, key
 
 TIMES_USUAL = 10
@@ -60,6 +60,31 @@ def commit_gaps(
         for frame in (between, until_the_end)
     ]
     return pauses[0].unionByName(pauses[1]).where(f"gap_seconds >= {TIMES_USUAL} * usual_seconds")
+
+
+_NEVER = "9999-12-31"
+"""When a pause ends that lasts until the end of the log."""
+
+
+def commit_pauses(commit_gaps: DataFrame) -> DataFrame:
+    """``commit_gaps`` of a group that overlap in time are one pause, however many partitions there are."""
+    in_group = Window.partitionBy("group").orderBy("from_ts", "to_ts")
+    end = F.coalesce("to_ts", F.lit(_NEVER).cast("timestamp"))
+    until = F.max(end).over(in_group.rowsBetween(Window.unboundedPreceding, -1))
+    from_ms = F.unix_millis("from_ts")
+    until_ms = from_ms + F.round(1000 * F.col("gap_seconds")).cast("bigint")
+    return (
+        commit_gaps.select("*", (until.isNull() | (F.col("from_ts") > until)).cast("int").alias("is_another"))
+        .select("*", F.sum("is_another").over(in_group).alias("pause"))
+        .groupBy("group", "pause")
+        .agg(
+            F.min("from_ts").alias("from_ts"),
+            F.when(F.bool_and(F.col("to_ts").isNotNull()), F.max("to_ts")).alias("to_ts"),
+            ((F.max(until_ms) - F.min(from_ms)) / 1000).alias("seconds"),
+            F.count_distinct("topic", "partition").alias("partitions"),
+        )
+        .select(*COMMIT_PAUSES.names)
+    )
 
 
 WINDOW = "1 minute"

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS, HealthSymptom
 
-_NEVER = "9999-12-31"
-"""When a pause ends that lasts until the end of the log."""
 _HIGHEST = (
     "is_classic",
     "is_modern",
@@ -32,7 +30,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         _of_rebalances(tables["rebalances"]).withColumn("is_classic", F.lit(1)),
         _of_rebalances(tables["modern_rebalances"]).withColumn("is_modern", F.lit(1)),
         tables["storms"].groupBy("group").agg(F.count("*").alias("storms")),
-        _pauses(tables["commit_gaps"]),
+        tables["commit_pauses"].groupBy("group").agg(F.count("*").alias("commit_gaps")),
         tables["zombies"].groupBy("group").agg(F.count("*").alias("zombies")),
         tables["commit_rates"]
         .groupBy("group")
@@ -87,19 +85,6 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
             F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
         )
         .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
-    )
-
-
-def _pauses(commit_gaps: DataFrame) -> DataFrame:
-    """How often commits stopped: pauses of partitions of a group that overlap in time are one, however many partitions there
-    are."""
-    before = Window.partitionBy("group").orderBy("from_ts", "to_ts").rowsBetween(Window.unboundedPreceding, -1)
-    end = F.coalesce("to_ts", F.lit(_NEVER).cast("timestamp"))
-    until = F.max(end).over(before)
-    return (
-        commit_gaps.select("group", (until.isNull() | (F.col("from_ts") > until)).alias("is_another"))
-        .groupBy("group")
-        .agg(F.count_if("is_another").alias("commit_gaps"))
     )
 
 

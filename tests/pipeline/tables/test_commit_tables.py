@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import (
     COMMIT_GAPS,
+    COMMIT_PAUSES,
     COMMIT_RATES,
     COMMITS,
     CURRENT_GROUPS,
@@ -20,7 +21,7 @@ from groupcoord.pipeline.schemas import (
     MODERN_RECORDS,
     ZOMBIES,
 )
-from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_rates, lag, zombies
+from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_pauses, commit_rates, lag, zombies
 from groupcoord.pipeline.tables.consecutive_commits import consecutive_commits, partition_statistics
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
@@ -147,6 +148,23 @@ def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:
         found, "partition", "log_offset", "from_ts", "to_ts", "gap_seconds", "offset_before", "offset_after"
     ) == [(0, 39, 195.0, 400.0, 205.0, 39, 100), (0, 79, 595.0, None, 105.0, 79 + 60, None)]
     assert rows(found, "usual_seconds")[0] == (pytest.approx(595 / 79),)
+
+
+def test_gaps_that_overlap_in_time_are_one_pause_of_their_group(spark: SparkSession) -> None:
+    def gap(group: str, partition: int, start: float, end: float | None) -> dict[str, Any]:
+        said = {"group": group, "topic": "t", "partition": partition, "gap_seconds": float((end or 400) - start)}
+        return said | {"from_ts": at(start), "to_ts": None if end is None else at(end)}
+
+    asleep = [gap("app", partition, 10 + partition, 90 - partition) for partition in range(18)]
+    chain = [gap("only", 0, 0, 70), gap("only", 0, 130, 190), gap("only", 1, 60, 130)]
+    to_the_end = [gap("only", 0, 200, None), gap("only", 1, 300, None), gap("only", 2, 300, 360)]
+    found = commit_pauses(frame(spark, COMMIT_GAPS, asleep + chain + to_the_end))
+    assert found.columns == COMMIT_PAUSES.names
+    assert sorted(rows(found, *COMMIT_PAUSES.names)) == [
+        ("app", 10.0, 90.0, 80.0, 18),
+        ("only", 0.0, 190.0, 190.0, 2),
+        ("only", 200.0, None, 200.0, 3),
+    ]
 
 
 def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: SparkSession) -> None:

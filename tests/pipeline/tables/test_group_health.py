@@ -17,16 +17,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "modern_rebalances": [{"group": "new", "at": at(30), "moved": 1, "moved_needlessly": 0, "hidden_generations": 0}],
     "storms": [{"group": "app"}, {"group": "app"}],
-    "commit_gaps": [
-        {"group": "app", "partition": partition, "from_ts": at(10 + partition), "to_ts": at(90 - partition)}
-        for partition in range(18)
-    ]
-    + [
-        {"group": "only", "from_ts": at(0), "to_ts": at(70)},
-        {"group": "only", "from_ts": at(60), "to_ts": at(130)},
-        {"group": "only", "from_ts": at(200), "to_ts": None},
-        {"group": "only", "from_ts": at(300), "to_ts": None},
-    ],
+    "commit_pauses": [{"group": "app"}, {"group": "only"}, {"group": "only"}],
     "zombies": [{"group": "app"}, {"group": "app"}, {"group": "app"}],
     "commit_rates": [
         {"group": "app", "window_start": at(0), "window_end": at(60), "commits": 5},

@@ -9,6 +9,8 @@ export interface Report {
   causes: { cause_kind: string; count: number; groups: { group: string; count: number }[]; in_other_groups: number }[];
   storms: Storm[];
   storms_left_out: number;
+  pauses: { group: string; from_ts: number; to_ts: number | null; seconds: number; partitions: number }[];
+  pauses_left_out: number;
   statuses: { status: string | null; partitions: number; lag: number | null }[];
   lags: Lag[];
   what_if: { together: AssignorResult[]; groups: Record<string, AssignorResult[]> } | null;

@@ -1,5 +1,5 @@
 /** The parts of the report: all groups in figures, by trouble, one by one, their storms and lags, and how whole the data is. */
-import { Fragment } from "preact";
+import { Fragment, type ComponentChild } from "preact";
 import { Term } from "../kit/glossary.tsx";
 import { Panel } from "../kit/panel.tsx";
 import { GroupArticle } from "./group_article.tsx";
@@ -29,7 +29,7 @@ export function OverviewPanel({ report, vocabulary, anchors }: { report: Report;
         <Fact title="Rebalances" value={of.rebalances} more={of.hidden_generations ? `${amount(of.hidden_generations, "generations")} between them left no record` : ""} from={rebalanced} />
         <Fact title="Partitions moved" value={of.moved} more={`${number(of.moved_needlessly)} of them needlessly`} from={rebalanced} />
         <Fact title="Storms" value={of.storms} more="of five rebalances or more in a row" from={["storms"]} />
-        <Fact title="Commits stopped" value={of.commit_gaps} more="times, far longer than usual" from={["commit_gaps"]} />
+        <Fact title="Commits stopped" value={of.commit_gaps} more="times, far longer than usual" from={["commit_pauses"]} />
         <Fact title="Odd commits" value={of.zombies} more="as if by who had lost the partition" from={["zombies"]} />
         <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} from={["lag"]} />
       </dl>
@@ -40,23 +40,39 @@ export function OverviewPanel({ report, vocabulary, anchors }: { report: Report;
   );
 }
 
-/** How many storms are told at the top of the page. */
+/** How many storms and how many pauses are told at the top of the page. */
 const TOLD = 5;
 
-/** What happened, in a sentence for each storm. */
-function Incidents({ report: { storms, storms_left_out }, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
-  if (!storms.length) return null;
+/** What happened, in a sentence for each storm and each pause. */
+function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
+  const { storms, pauses } = report;
   return (
     <>
-      <p>The largest storms: <From tables={["storms"]} /></p>
-      <ul aria-label="The largest storms">
+      <Sentences title="The largest storms" table="storms" leftOut={storms.length - TOLD + report.storms_left_out} what="storms with fewer rebalances">
         {storms.slice(0, TOLD).map((one) => (
           <li key={`${one.group} ${one.from_ts}`}>
             {groupName(one.group, anchors).shown}: {amount(one.rebalances, "rebalances")} in {duration(one.to_ts - one.from_ts)}, from <Time ms={one.from_ts} /> UTC on; {number(one.of_cause_kind)} of them: {vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind}.
           </li>
         ))}
-      </ul>
-      <LeftOut count={Math.max(0, storms.length - TOLD) + storms_left_out} what="storms with fewer rebalances" table="storms" />
+      </Sentences>
+      <Sentences title="The longest pauses" table="commit_pauses" leftOut={pauses.length - TOLD + report.pauses_left_out} what="pauses that were shorter">
+        {pauses.slice(0, TOLD).map((one) => (
+          <li key={`${one.group} ${one.from_ts}`}>
+            {groupName(one.group, anchors).shown}: commits for {amount(one.partitions, "partitions")} stopped for {duration(1_000 * one.seconds)}, from <Time ms={one.from_ts} /> UTC on{one.to_ts === null && ", until the end of the log"}.
+          </li>
+        ))}
+      </Sentences>
+    </>
+  );
+}
+
+function Sentences({ title, table, leftOut, what, children }: { title: string; table: string; leftOut: number; what: string; children: ComponentChild[] }) {
+  if (!children.length) return null;
+  return (
+    <>
+      <p>{title}: <From tables={[table]} /></p>
+      <ul aria-label={title}>{children}</ul>
+      <LeftOut count={leftOut} what={what} table={table} />
     </>
   );
 }

@@ -35,6 +35,9 @@ describe.skipIf(missing)("the report", () => {
     expect(await page.getByRole("list", { name: "The largest storms" }).getByRole("listitem").allInnerTexts()).toEqual([
       "app: 5 rebalances in 1 min 30 s, from 2026-01-01 00:00:00 UTC on; 3 of them: members joined.",
     ]);
+    expect(await page.getByRole("list", { name: "The longest pauses" }).getByRole("listitem").allInnerTexts()).toEqual([
+      "app: commits for 1 partition stopped for 43 s, from 2026-01-01 00:00:07 UTC on.",
+    ]);
     const causes = (await table(page, "Why groups rebalanced").getByRole("row").allInnerTexts()).slice(1);
     expect(causes.map((row) => row.split(/\s*\t\s*/))).toEqual([
       ["members joined", "3", "app 2, modern 1"], ["members joined a group that was empty", "1", "quiet 1"], ["members left or timed out", "1", "app 1"],
