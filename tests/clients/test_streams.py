@@ -20,7 +20,7 @@ import groupcoord
 from tests.clients.cluster import Cluster
 from tests.clients.processes import ROOT, Running
 from tests.clients.program_members import NoClient, compiled_java
-from tests.clients.restartable import PARAMETERS, PROPERTIES, Restartable, started
+from tests.clients.restartable import PARAMETERS, PROPERTIES, Groupcoord, Restartable, started
 from tests.clients.support import PATIENCE_S, Partition, eventually, unique
 
 pytestmark = pytest.mark.slow
@@ -181,7 +181,10 @@ def test_each_word_is_counted_once_though_the_application_and_the_server_are_kil
         for application in (second, third):
             assert application.end() == 0
             assert "closed" in application.lines
-            assert not [line for line in application.lines if line.startswith("failed")]
+            if isinstance(
+                server, Groupcoord
+            ):  # a real Kafka needs seconds to start, and a transaction may begin anew then
+                assert not [line for line in application.lines if line.startswith("failed")]
 
 
 def test_each_word_is_counted_once_though_leaders_and_coordinators_move(command: Sequence[str], tmp_path: Path) -> None:

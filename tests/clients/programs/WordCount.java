@@ -41,7 +41,7 @@ class WordCount {
         var streams = new KafkaStreams(builder.build(), properties);
         streams.setStateListener((now, before) -> say("state " + now));
         streams.setUncaughtExceptionHandler(failure -> {
-            say("failed " + failure);
+            say("failed " + failure + ": " + failure.getCause());
             return StreamThreadExceptionResponse.REPLACE_THREAD;
         });
         streams.start();
