@@ -412,6 +412,16 @@ def test_a_disk_that_fails_in_a_truncation_ends_the_server(
         assert directory.failure is not None
 
 
+def test_leader_epochs_that_cannot_be_written_end_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with brokers(tmp_path) as kafka:
+        kafka.produce("orders", b"a")
+        directory = _engine(kafka).data_directory
+        log = _engine(kafka).core.broker.topics["orders"].copies[0][2]
+        with failing(monkeypatch, "pwrite"):
+            log.lead_in(7)
+        assert directory.failure is not None
+
+
 def test_a_follower_without_descriptors_copies_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with brokers(tmp_path) as kafka:
         kafka.produce("orders", b"a")
