@@ -18,7 +18,7 @@ CASES = ((1, 1), (1, 10), (100, 1), (100, 10))
 """Connections, and partitions in each commit."""
 ROUNDS = 5
 SECONDS = 1.0
-_TOPIC = "bench"
+TOPIC = "bench"
 _COMMITS_EACH = 16  # that differ in their offsets, as those of a consumer do
 _PEERS = ("groupcoord", "with --data-dir", "kfake")
 
@@ -53,11 +53,11 @@ def run() -> list[Table]:
 def _rounds(connections: int, partitions: int) -> list[list[Measured]]:
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="groupcoord-bench-"))
-        options = ("--dev", "--topic", f"{_TOPIC}:{partitions}")
+        options = ("--dev", "--topic", f"{TOPIC}:{partitions}")
         servers = [
             stack.enter_context(groupcoord(*options, loop="uvloop")),
             stack.enter_context(groupcoord(*options, "--data-dir", directory, loop="uvloop")),
-            stack.enter_context(kfake(_TOPIC, partitions)),
+            stack.enter_context(kfake(TOPIC, partitions)),
         ]
         frames = [_frames(server.port, connections, partitions) for server in servers]
         return [[_measured(server, sent) for server, sent in zip(servers, frames, strict=True)] for _ in range(ROUNDS)]
@@ -69,6 +69,20 @@ def _measured(server: Running, frames: list[bytes]) -> Measured:
     return Measured(result.per_second, (server.processor_seconds - before) / result.answers * 1e6)
 
 
+def commit_request(group: str, member_id: str, generation: int, offset: int, partitions: int) -> OffsetCommitRequest:
+    """The commit of ``offset`` for so many partitions."""
+    asked = tuple(
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+        for index in range(partitions)
+    )
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=asked),),
+    )
+
+
 def _frames(port: int, connections: int, partitions: int) -> list[bytes]:
     """The commits of so many members, each of them alone in a group of its own."""
     frames = []
@@ -76,17 +90,6 @@ def _frames(port: int, connections: int, partitions: int) -> list[bytes]:
         group = f"group-{number}"
         member_id, generation = member(port, group)
         for offset in range(_COMMITS_EACH):
-            asked = tuple(
-                OffsetCommitRequestPartition(
-                    partition_index=partition, committed_offset=1_000 + offset, committed_metadata=""
-                )
-                for partition in range(partitions)
-            )
-            commit = OffsetCommitRequest(
-                group_id=group,
-                generation_id_or_member_epoch=generation,
-                member_id=member_id,
-                topics=(OffsetCommitRequestTopic(name=_TOPIC, partitions=asked),),
-            )
+            commit = commit_request(group, member_id, generation, 1_000 + offset, partitions)
             frames.append(request_frame(ApiKey.OFFSET_COMMIT, commit, version=9))
     return frames

@@ -12,23 +12,21 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.members import SESSION_MS, consumer_subscription
-from bench.offsets import _NOW_MS, _Chance
+from bench.commits import TOPIC, commit_request
+from bench.members import join_alone
+from bench.offsets import NOW_MS, Chance
 from bench.table import Table
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load as config_of
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.framing import encode_request
-from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
+from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.server.connection import RequestCache, ResponseCache
 
 CONNECTIONS = 20
 """Each is the only member of a group; all of them ask in each round."""
 SECONDS = 3.0
-_TOPIC = "bench"
 _PARTITIONS = 10
 _OFFSETS = 8  # of the commits that a connection sends in turn
 
@@ -53,17 +51,7 @@ def old_heartbeat(member: Member, number: int) -> bytes:
 
 def commit(member: Member, number: int, partitions: int = 1) -> bytes:
     """The commit of one partition."""
-    group, member_id, generation = member
-    offsets = tuple(
-        OffsetCommitRequestPartition(partition_index=index, committed_offset=1_000 + number, committed_metadata="")
-        for index in range(partitions)
-    )
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=generation,
-        member_id=member_id,
-        topics=(OffsetCommitRequestTopic(name=_TOPIC, partitions=offsets),),
-    )
+    request = commit_request(*member, 1_000 + number, partitions)
     return encode_request(APIS[ApiKey.OFFSET_COMMIT], 9, 1, "bench", request)[4:]
 
 
@@ -91,8 +79,8 @@ def run() -> list[Table]:
 
 def rounds(name: str) -> Iterator[None]:
     """Each step is a round: one request of each connection, ``flush``, and all answers as bytes."""
-    core = ClusterCore(config_of([], dev=True), random=_Chance(), now_ms=_NOW_MS)
-    core.create_topic(_TOPIC, _PARTITIONS, _NOW_MS)
+    core = ClusterCore(config_of([], dev=True), random=Chance(), now_ms=NOW_MS)
+    core.create_topic(TOPIC, _PARTITIONS, NOW_MS)
     members = [_member(core, number) for number in range(CONNECTIONS)]
     core.batch_rounds(batches=True)
     frames = [[CASES[name](member, number) for number in range(_OFFSETS)] for member in members]
@@ -106,7 +94,7 @@ def rounds(name: str) -> Iterator[None]:
 
     gc.collect()
     gc.freeze()
-    now_ms = _NOW_MS
+    now_ms = NOW_MS
     while True:
         now_ms += 1
         for number, request in enumerate(requests):
@@ -119,27 +107,13 @@ def _member(core: ClusterCore, number: int) -> Member:
     """The only member of a new group, as soon as the group is stable."""
 
     def ask(key: ApiKey, request: Any) -> Any:
-        effects = core.handle(Call(number, 1, APIS[key], 3, "bench", "/127.0.0.1"), request, _NOW_MS)
-        effects += core.flush(_NOW_MS) + core.expire(_NOW_MS + _JOINED_MS)
+        effects = core.handle(Call(number, 1, APIS[key], 3, "bench", "/127.0.0.1"), request, NOW_MS)
+        effects += core.flush(NOW_MS) + core.expire(NOW_MS + _JOINED_MS)
         (response,) = (effect.response for effect in effects if isinstance(effect, Reply))
         return response
 
     group = f"group-{number}"
-    protocols = (JoinGroupRequestProtocol(name="range", metadata=consumer_subscription()),)
-    join = JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=SESSION_MS,
-        member_id="",
-        protocol_type="consumer",
-        protocols=protocols,
-    )
-    joined = ask(ApiKey.JOIN_GROUP, join)
-    sync = SyncGroupRequest(
-        group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=()
-    )
-    ask(ApiKey.SYNC_GROUP, sync)
-    return group, joined.member_id, joined.generation_id
+    return (group, *join_alone(group, ask))
 
 
 def profile(name: str) -> None:

@@ -3,18 +3,12 @@
 import uuid
 
 from bench import load
-from bench.members import SESSION_MS, consumer_subscription
+from bench.members import SESSION_MS, join_alone
 from bench.servers import echo, groupcoord
 from bench.table import Table
 from bench.wire import Connection, request_frame
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
-from groupcoord.protocol.messages import (
-    ConsumerGroupHeartbeatRequest,
-    HeartbeatRequest,
-    JoinGroupRequest,
-    SyncGroupRequest,
-)
+from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 
 CONNECTIONS = (1, 100, 1000)
 
@@ -22,22 +16,9 @@ CONNECTIONS = (1, 100, 1000)
 def member(port: int, group: str) -> tuple[str, int]:
     """Join ``group`` as its only member; returns member id and generation."""
     connection = Connection(port)
-    protocols = (JoinGroupRequestProtocol(name="range", metadata=consumer_subscription()),)
-    join = JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=SESSION_MS,
-        member_id="",
-        protocol_type="consumer",
-        protocols=protocols,
-    )
-    joined = connection.ask(ApiKey.JOIN_GROUP, join, version=3)
-    sync = SyncGroupRequest(
-        group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=()
-    )
-    connection.ask(ApiKey.SYNC_GROUP, sync, version=3)
+    joined = join_alone(group, lambda key, request: connection.ask(key, request, version=3))
     connection.close()
-    return joined.member_id, joined.generation_id
+    return joined
 
 
 def classic_frame(port: int, group: str) -> bytes:

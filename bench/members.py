@@ -3,6 +3,7 @@
 import selectors
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 from bench.servers import groupcoord
@@ -23,6 +24,29 @@ def consumer_subscription() -> bytes:
     return write_subscription(ConsumerProtocolSubscription(topics=("orders",)))
 
 
+def join_request(group: str, member_id: str = "") -> JoinGroupRequest:
+    """How a member asks to join ``group``, without an id at first."""
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=SESSION_MS,
+        rebalance_timeout_ms=SESSION_MS,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=consumer_subscription()),),
+    )
+
+
+def join_alone(group: str, ask: Callable[[ApiKey, Any], Any]) -> tuple[str, int]:
+    """Join ``group`` as its only member; returns member id and generation. ``ask`` answers a request of version 3."""
+    joined = ask(ApiKey.JOIN_GROUP, join_request(group))
+    member_id, generation = joined.member_id, joined.generation_id
+    ask(
+        ApiKey.SYNC_GROUP,
+        SyncGroupRequest(group_id=group, generation_id=generation, member_id=member_id, assignments=()),
+    )
+    return member_id, generation
+
+
 def run() -> list[Table]:
     """From the first JoinGroup to the last answered SyncGroup, over the wire, two-step join (KIP-394) included.
 
@@ -35,11 +59,11 @@ def run() -> list[Table]:
         founder, others = connections[0], connections[1:]
         ids = [_join_alone(founder)]
         start = time.perf_counter()
-        ids += [answer.member_id for answer in _all(others, ApiKey.JOIN_GROUP, lambda _: _join(""))]
+        ids += [answer.member_id for answer in _all(others, ApiKey.JOIN_GROUP, lambda _: join_request("bench"))]
         named = time.perf_counter()
         for number, connection in enumerate(connections[1:], 1):
-            connection.send(ApiKey.JOIN_GROUP, _join(ids[number]))
-        founder.send(ApiKey.JOIN_GROUP, _join(ids[0]))
+            connection.send(ApiKey.JOIN_GROUP, join_request("bench", ids[number]))
+        founder.send(ApiKey.JOIN_GROUP, join_request("bench", ids[0]))
         answers = _answers(connections, ApiKey.JOIN_GROUP)
         joined = time.perf_counter()
         leader = answers[0].leader
@@ -62,8 +86,8 @@ def run() -> list[Table]:
 
 def _join_alone(connection: Connection) -> str:
     """Found the group; returns the member id."""
-    member_id: str = connection.ask(ApiKey.JOIN_GROUP, _join("")).member_id
-    joined = connection.ask(ApiKey.JOIN_GROUP, _join(member_id))
+    member_id: str = connection.ask(ApiKey.JOIN_GROUP, join_request("bench")).member_id
+    joined = connection.ask(ApiKey.JOIN_GROUP, join_request("bench", member_id))
     connection.ask(ApiKey.SYNC_GROUP, _sync(joined, [member_id]))
     return member_id
 
@@ -89,18 +113,6 @@ def _answers(connections: list[Connection], key: ApiKey) -> list[Any]:
                 selector.unregister(selected.fileobj)
                 answers[selected.data] = connections[selected.data].receive(key)
     return [answers[number] for number in range(len(connections))]
-
-
-def _join(member_id: str) -> JoinGroupRequest:
-    protocols = (JoinGroupRequestProtocol(name="range", metadata=consumer_subscription()),)
-    return JoinGroupRequest(
-        group_id="bench",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=SESSION_MS,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=protocols,
-    )
 
 
 def _sync(joined: Any, ids: list[str]) -> SyncGroupRequest:

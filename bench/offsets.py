@@ -58,7 +58,7 @@ COMPACTED = 1_000_000
 COMPACTED_KEYS = 100_000
 RECORDS_PER_BATCH = (1, 10, 100)
 _ROUNDS = 3
-_NOW_MS = 1_700_000_000_000
+NOW_MS = 1_700_000_000_000
 _CONFIG = config_of(["offsets.topic.num.partitions=1"], dev=False)
 _PARTITIONS = 10
 _TOPICS = 20
@@ -158,9 +158,9 @@ def _replays(directory: Path) -> Table:
         for count in RECORDS_PER_BATCH:
             batches = list(_batches(records, count))
             path = directory / f"{keys}-{count}"
-            with _node(DataDirectory(path, _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)) as (node, log):
+            with _node(DataDirectory(path, _CONFIG, new_uuid=uuid.uuid4, now_ms=NOW_MS)) as (node, log):
                 for batch in batches:
-                    log.append(batch, _NOW_MS)
+                    log.append(batch, NOW_MS)
                 size = log.size
                 rounds = [_replay(node) for _ in range(_ROUNDS)]
                 took = Took(min(each.clock for each in rounds), min(each.processor for each in rounds))
@@ -179,11 +179,11 @@ def _replays(directory: Path) -> Table:
 
 def _replay(node: ClusterCore) -> Took:
     def work() -> None:
-        node.load(0, _NOW_MS)
+        node.load(0, NOW_MS)
         while node.next_deadline() == 0:
-            node.expire(_NOW_MS)
+            node.expire(NOW_MS)
 
-    node.resign(0, _NOW_MS)
+    node.resign(0, NOW_MS)
     return _timed(work)
 
 
@@ -214,7 +214,7 @@ def _commit(group: str, topic: int, partition: int, offset: int) -> KeyValue:
         offset=offset,
         leader_epoch=0,
         metadata="",
-        commit_timestamp_ms=_NOW_MS + offset,
+        commit_timestamp_ms=NOW_MS + offset,
         topic_id=uuid.UUID(int=topic + 1),
     )
     key = OffsetCommitKey(group=group, topic=f"orders-{topic}", partition=partition)
@@ -243,7 +243,7 @@ def _group(group: str, generation: int) -> KeyValue:
         generation=generation,
         protocol="range",
         leader=members[0].member_id,
-        current_state_timestamp_ms=_NOW_MS,
+        current_state_timestamp_ms=NOW_MS,
         members=members,
     )
     return write_key(GroupMetadataKey(group=group)), write_value(value, GROUP_METADATA_VALUE_VERSION)
@@ -266,7 +266,7 @@ def _compactions(directory: Path) -> Table:
         "MB/s",
     )
     _compaction(table, "a log in memory", IN_MEMORY_STORAGE, batches)
-    storage = DataDirectory(directory / "compacted", _CONFIG, new_uuid=uuid.uuid4, now_ms=_NOW_MS)
+    storage = DataDirectory(directory / "compacted", _CONFIG, new_uuid=uuid.uuid4, now_ms=NOW_MS)
     size = _compaction(table, "a log with --data-dir", storage, batches)
     plain = directory / "plain"
     written = plain_write(plain, b"".join(batches[:100]), size)
@@ -280,9 +280,9 @@ def _compaction(table: Table, what: str, storage: StorageBackend, batches: list[
     """Adds a row; the size of the log."""
     with _node(storage) as (node, log):
         for batch in batches:
-            log.append(batch, _NOW_MS)
+            log.append(batch, NOW_MS)
         size = log.size
-        took = _timed(lambda: node.compact(0, _NOW_MS))
+        took = _timed(lambda: node.compact(0, NOW_MS))
         if log.size > size / 5:
             raise SystemExit(f"bench: of {size:,} bytes {log.size:,} are left")
         table.add(what, f"{took.clock:.2f}", f"{took.processor:.2f}", f"{size / took.clock / 1e6:,.0f}")
@@ -292,7 +292,7 @@ def _compaction(table: Table, what: str, storage: StorageBackend, batches: list[
 # --- what both need
 
 
-class _Chance:
+class Chance:
     """Ids at random; of brokers there is one."""
 
     def uuid(self) -> uuid.UUID:
@@ -308,9 +308,9 @@ class _Chance:
 @contextmanager
 def _node(storage: StorageBackend) -> Iterator[tuple[ClusterCore, PartitionLog]]:
     """A node that has read what there is, and the only partition of its ``__consumer_offsets``."""
-    node = ClusterCore(_CONFIG, random=_Chance(), now_ms=_NOW_MS, storage=storage)
+    node = ClusterCore(_CONFIG, random=Chance(), now_ms=NOW_MS, storage=storage)
     while node.next_deadline() == 0:
-        node.expire(_NOW_MS)
+        node.expire(NOW_MS)
     log = node.broker.log(CONSUMER_OFFSETS, 0)
     assert log is not None
     before = gc.get_threshold()
@@ -330,7 +330,7 @@ def _batches(records: list[KeyValue], count: int) -> Iterator[bytes]:
     """Batches of ``count`` records. Their offsets are given by the log."""
     for start in range(0, len(records), count):
         part = enumerate(records[start : start + count])
-        yield build_batch([Record(index, _NOW_MS, key, value) for index, (key, value) in part])
+        yield build_batch([Record(index, NOW_MS, key, value) for index, (key, value) in part])
 
 
 def _timed(work: Callable[[], object]) -> Took:
