@@ -373,7 +373,7 @@ async def _serve_node(
         config.served[0].host,
         config.served[0].port,
         now_ms=now_ms,
-        listeners=event_logging.listeners(),
+        listeners=[event_logging.log_emitted] if event_logging.is_heard() else [],
         brokers=assembly.brokers,
         files_to_come=(lambda: 0) if storage is None else storage.files_to_come,
     )
@@ -438,7 +438,7 @@ async def _serve_with_control(
             port=config.served[0].port,
             data_dir=arguments.data_dir,
             detailed_trace=arguments.page,
-            listeners=event_logging.listeners(),
+            listeners=[event_logging.log_event] if event_logging.is_heard() else [],
         )
     except ValueError as problem:
         return complain("serve", str(problem), 2)

@@ -66,5 +66,5 @@ class UnexpectedBrokerError(ApiError):
 
 def emit_refusal(ctx: HandlerContext, call: Call, group_id: str, member_id: str, refusal: ApiError) -> None:
     """Emit that ``call`` of ``member_id`` (``""`` if it has none yet) is refused; the caller answers it."""
-    error, why = refusal.code.name, refusal.message or refusal.code.text
+    error, why = refusal.code._name_, refusal.message or refusal.code.text  # without the call that ``name`` is
     ctx.emit(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)

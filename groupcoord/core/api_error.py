@@ -11,4 +11,6 @@ class ApiError(Exception):
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code, self.message = code, message
-        super().__init__(f"{code.name}: {message or code.text}")
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message or self.code.text}"

@@ -3,8 +3,9 @@
 Nothing in here does anything. A handler decides and returns effects; the shell carries them out in order.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 from groupcoord.core.events import Cause, Event, Requested
 from groupcoord.protocol.apis import Api
@@ -135,16 +136,29 @@ class Append(NamedTuple):
 
 
 class EmitEvent:
-    """An event for the listeners of a server, such as its log or a trace.
+    """An event for the listeners of a server, such as its log or a trace, that has ``fields`` and follows from ``origin``.
 
-    To make it may cost more than the request that it is about: that is done when the first listener asks for it.
+    To make it may cost more than the request that it is about: that is done when the first listener asks for it. Of what kind
+    it is, and about what, is known before.
     """
 
-    __slots__ = ("_event",)
+    __slots__ = ("_at_ms", "_event", "_fields", "_origin", "kind")
     __match_args__ = ("event",)
 
-    def __init__(self, event: Event | Callable[[], Event]) -> None:
-        self._event = event
+    def __init__(self, kind: type[Event], at_ms: int, origin: Origin, fields: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self._event: Event | None = None
+        self._at_ms = at_ms
+        self._origin = origin
+        self._fields = fields
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        """The effect of an ``event`` that is made already."""
+        fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+        made = cls(type(event), fields.pop("at_ms"), fields.pop("cause"), fields)
+        made._event = event
+        return made
 
     def __repr__(self) -> str:
         return f"EmitEvent({self.event!r})"
@@ -159,9 +173,15 @@ class EmitEvent:
     def event(self) -> Event:
         """The event, the same object each time."""
         event = self._event
-        if not isinstance(event, Event):
-            event = self._event = event()
+        if event is None:
+            origin = self._origin
+            cause = origin.as_cause() if isinstance(origin, Call) else origin
+            event = self._event = self.kind(at_ms=self._at_ms, cause=cause, **self._fields)
         return event
+
+    def about(self, name: str) -> Any:
+        """The field ``name`` of the event, None if it has no such field."""
+        return self._fields.get(name)
 
 
 Effect = Reply | RawReply | NoReply | CloseConnection | Append | EmitEvent

@@ -1,6 +1,5 @@
 """Collects the effects (replies, appends, events) that handling one request or one timer produces."""
 
-from functools import partial
 from typing import Any
 
 from groupcoord.core.effects import (
@@ -58,8 +57,4 @@ class HandlerContext:
 
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Say that something happened; time and cause are this turn's. The event is made when a listener asks for it."""
-        self.effects.append(EmitEvent(partial(_event, event, self.now_ms, self.origin, fields)))
-
-
-def _event(made: type[Event], at_ms: int, origin: Origin, fields: dict[str, Any]) -> Event:
-    return made(at_ms=at_ms, cause=origin.as_cause() if isinstance(origin, Call) else origin, **fields)
+        self.effects.append(EmitEvent(event, self.now_ms, self.origin, fields))

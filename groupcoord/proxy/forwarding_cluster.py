@@ -39,13 +39,13 @@ class ForwardingCluster:
         if request is None:
             return [Reply(call._replace(version=0), _UNSUPPORTED)]
         self._send(call)
-        effects: list[Effect] = [EmitEvent(event) for event in self._observer.asked(call, request, now_ms)]
+        effects: list[Effect] = [EmitEvent.of(event) for event in self._observer.asked(call, request, now_ms)]
         return effects if expects_answer(call, request) else [*effects, NoReply(call)]
 
     def answered(self, call: Call, request: Any, response: Any, now_ms: int) -> list[Effect]:
         """``response`` came back: what it tells of groups, and the answer itself."""
         events = self._observer.answered(call, request, response, now_ms)
-        return [*(EmitEvent(event) for event in events), Reply(call, response)]
+        return [*(EmitEvent.of(event) for event in events), Reply(call, response)]
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> None:
         """The proxy keeps its addresses itself."""

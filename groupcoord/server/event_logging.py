@@ -31,7 +31,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
-from groupcoord.core.effects import Call
+from groupcoord.core.effects import Call, EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.server.rotating_log_file import RotatingLogFile
 
@@ -112,13 +112,13 @@ class LogRateLimiter(logging.Handler):
         self._written: dict[str, int] = {}
         self._suppressed: dict[str, _SuppressedKind] = {}
 
-    def suppresses(self, event: Event) -> bool:
-        """Is ``event`` only counted? Asking first costs a fraction of formatting the line."""
-        kind = type(event).__name__
-        error: str | None = getattr(event, "error", None)
+    def suppresses(self, emitted: EmitEvent) -> bool:
+        """Is the event only counted? Asking first costs a fraction of making the event and formatting the line."""
+        kind = emitted.kind.__name__
+        error: str | None = emitted.about("error")
         if error is not None:
             kind = f"{kind} {error}"
-        return self._suppress(_EVENTS, kind, getattr(event, "group", None), logging.INFO, LINES_PER_KIND)
+        return self._suppress(_EVENTS, kind, emitted.about("group"), logging.INFO, LINES_PER_KIND)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write ``record``, or count it."""
@@ -197,18 +197,24 @@ class LogFile(NamedTuple):
     files: int
 
 
-def listeners() -> list[Callable[[Event], None]]:
-    """``log_event``, if the level that is set lets events through at all: without listeners no event is even made."""
-    return [log_event] if events.isEnabledFor(logging.INFO) else []
+def is_heard() -> bool:
+    """Does the level that is set let events through at all? Otherwise nobody should listen: then no event is even made."""
+    return events.isEnabledFor(logging.INFO)
+
+
+def log_emitted(emitted: EmitEvent) -> None:
+    """A listener for a Server that logs every event that the rate limit lets through. Others are not even made."""
+    if events.isEnabledFor(logging.INFO):
+        for handler in events.parent.handlers if events.parent else ():
+            if isinstance(handler, LogRateLimiter) and handler.suppresses(emitted):
+                return
+        event = emitted.event
+        events.info("%s", event.text(), extra={"event": event})
 
 
 def log_event(event: Event) -> None:
-    """A listener for a Server that logs every event that the rate limit lets through."""
-    if events.isEnabledFor(logging.INFO):
-        for handler in events.parent.handlers if events.parent else ():
-            if isinstance(handler, LogRateLimiter) and handler.suppresses(event):
-                return
-        events.info("%s", event.text(), extra={"event": event})
+    """The same for an event that is made already."""
+    log_emitted(EmitEvent.of(event))
 
 
 def set_up(

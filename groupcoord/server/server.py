@@ -14,8 +14,7 @@ from typing import Self
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.cluster.layer import ServedCluster
 from groupcoord.config.listeners import LAST_PORT
-from groupcoord.core.effects import Effect
-from groupcoord.core.events import Event
+from groupcoord.core.effects import Effect, EmitEvent
 from groupcoord.server.background_worker import BackgroundWorker
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
@@ -34,7 +33,8 @@ class Server:
 
     ``async with Server(cluster) as server`` starts it and stops it; ``serve`` does both, and ends on signals. ``now_ms`` is
     the clock: the wall clock, unless a test brings its own; ``seconds_until`` then tells how long to wait for a moment on it,
-    and if it returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are told every event.
+    and if it returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are told every event that is
+    emitted, and may look at what it is about before they have it made.
 
     What ``listeners=`` of the configuration says beyond its first listener is served too, where it says, or at any port if
     that is 0; ``host`` and ``port`` are the first one's. A cluster of several brokers gives its ``brokers``: each of them
@@ -50,7 +50,7 @@ class Server:
         port: int = 0,
         *,
         now_ms: NowMs | None = None,
-        listeners: Iterable[Callable[[Event], None]] = (),
+        listeners: Iterable[Callable[[EmitEvent], None]] = (),
         seconds_until: SecondsUntil | None = None,
         brokers: BrokerRegistry | None = None,
         on_connection: Callable[[ServerConnection, bool], None] | None = None,

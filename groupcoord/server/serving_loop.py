@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 from groupcoord.cluster.api_versions import SOFTWARE_NAME_FROM, names_its_software
 from groupcoord.cluster.layer import ServedCluster
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
-from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.codec.flexible_versions import StringTooLongError
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -67,7 +66,7 @@ class UnexpectedError(NamedTuple):
 
 
 class ServingLoop:
-    """Between the connections of one server and its cluster. ``listeners`` are told every event."""
+    """Between the connections of one server and its cluster. ``listeners`` are told every event that is emitted."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class ServingLoop:
         serving: Round,
         loop: asyncio.AbstractEventLoop,
         now_ms: NowMs,
-        listeners: Iterable[Callable[[Event], None]],
+        listeners: Iterable[Callable[[EmitEvent], None]],
         seconds_until: SecondsUntil | None = None,
     ) -> None:
         self.unexpected_errors: list[UnexpectedError] = []
@@ -253,7 +252,7 @@ class ServingLoop:
                     self._fail(connection, call, error)
             elif isinstance(effect, EmitEvent):
                 if self._listeners:
-                    self._notify(effect.event)
+                    self._notify(effect)
             else:
                 self._finish(effect)
 
@@ -275,10 +274,10 @@ class ServingLoop:
         else:
             connection.settle()
 
-    def _notify(self, event: Event) -> None:
+    def _notify(self, emitted: EmitEvent) -> None:
         for listener in self._listeners:
             try:
-                listener(event)
+                listener(emitted)
             except Exception as error:  # a failing listener must not disturb the server
                 self.log_unexpected(error, None, None)
 

@@ -282,7 +282,7 @@ class OwnTelling(Telling):
 
     def __init__(self, name: str, listener: Callable[[Event], None] = lambda _: None) -> None:
         self.target = VirtualTarget(PROPERTIES, name)
-        self.target.serving_loop._listeners = (listener,)
+        self.target.serving_loop._listeners = (lambda emitted: listener(emitted.event),)
         self._given: str | None = None
         chance = self.target.node.coordinator.shards[0].machine.new_uuid
 

@@ -1,27 +1,42 @@
 """Events that are made when a listener asks for them."""
 
+from dataclasses import dataclass
+
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import AdminAction, Event
 
 CAUSE = AdminAction("the test")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Event):
+    made = 0
+    name: str
+
+    def __post_init__(self) -> None:
+        type(self).made += 1
+
+
 def test_an_event_is_made_once_and_only_when_somebody_asks() -> None:
-    made: list[Event] = []
-
-    def make() -> Event:
-        made.append(Event(at_ms=len(made), cause=CAUSE))
-        return made[-1]
-
-    effect = EmitEvent(make)
-    assert made == []
+    made_before = Named.made
+    effect = EmitEvent(Named, 5, CAUSE, {"name": "a"})
+    assert (effect.kind, effect.about("name"), effect.about("group")) == (Named, "a", None)
+    assert Named.made == made_before
     assert effect.event is effect.event
-    assert made == [Event(at_ms=0, cause=CAUSE)]
+    assert effect.event == Named(at_ms=5, cause=CAUSE, name="a")
+    assert Named.made == made_before + 2
+
+
+def test_an_event_that_is_made_already_says_the_same() -> None:
+    event = Named(at_ms=5, cause=CAUSE, name="a")
+    effect = EmitEvent.of(event)
+    assert effect.event is event
+    assert (effect.kind, effect.about("name")) == (Named, "a")
 
 
 def test_equal_events_are_equal_effects_whenever_they_are_made() -> None:
     event = Event(at_ms=5, cause=CAUSE)
-    later = EmitEvent(lambda: Event(at_ms=5, cause=CAUSE))
-    assert {EmitEvent(event), later} == {later}
-    assert later not in (EmitEvent(Event(at_ms=6, cause=CAUSE)), event)
+    later = EmitEvent(Event, 5, CAUSE, {})
+    assert {EmitEvent.of(event), later} == {later}
+    assert later not in (EmitEvent.of(Event(at_ms=6, cause=CAUSE)), event)
     assert repr(later) == f"EmitEvent({event!r})"

@@ -26,7 +26,7 @@ def test_effects_come_in_the_order_they_were_made() -> None:
 def test_a_note_of_a_request_names_the_request() -> None:
     ctx = HandlerContext(5, CALL)
     ctx.emit(Event)
-    assert ctx.effects == [EmitEvent(Event(at_ms=5, cause=Requested("Heartbeat", 4, "me", "/10.0.0.1", 7, 3)))]
+    assert ctx.effects == [EmitEvent.of(Event(at_ms=5, cause=Requested("Heartbeat", 4, "me", "/10.0.0.1", 7, 3)))]
 
 
 def test_a_cause_that_is_no_request_is_passed_on() -> None:

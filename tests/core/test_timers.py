@@ -102,7 +102,7 @@ def test_what_a_timer_does_has_the_timer_as_its_cause() -> None:
     timers = Timers()
     timers.schedule(KEY, 5, lambda ctx: ctx.emit(Event))
     (effect,) = timers.fire_due(7)
-    assert effect == EmitEvent(Event(at_ms=7, cause=TimerFired("session", "g", "a", 5)))
+    assert effect == EmitEvent.of(Event(at_ms=7, cause=TimerFired("session", "g", "a", 5)))
 
 
 def test_pending_timers_are_listed_earliest_first() -> None:

@@ -293,9 +293,8 @@ class Shell:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.cluster.config, loop)
         self.round = Round(loop)
-        self.serving_loop = ServingLoop(
-            self.cluster, self.connections, self.round, loop, self.loop.now_ms, [self.events.append]
-        )
+        listeners = [lambda emitted: self.events.append(emitted.event)]
+        self.serving_loop = ServingLoop(self.cluster, self.connections, self.round, loop, self.loop.now_ms, listeners)
         self._numbers = itertools.count(1)
 
     def peer(self, ip: str = "127.0.0.1") -> Peer:
@@ -316,4 +315,4 @@ class Shell:
         self.loop.settle()
 
     def note(self, event: Event) -> None:
-        self.execute_effects(EmitEvent(event))
+        self.execute_effects(EmitEvent.of(event))

@@ -222,14 +222,14 @@ def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
         node = FakeCluster()
         events: list[Event] = []
         event = Event(at_ms=0, cause=AdminAction("a test"))
-        async with running(node, listeners=[events.append]) as server:
+        async with running(node, listeners=[lambda emitted: events.append(emitted.event)]) as server:
 
             def park(*_: Any) -> list[Any]:
                 node.deadline_ms = node.times[-1] + 20
                 return []
 
             node.on[ApiKey.JOIN_GROUP] = park
-            node.on_expiry = lambda _: [EmitEvent(event), Reply(node.parked(), JOINED)]
+            node.on_expiry = lambda _: [EmitEvent.of(event), Reply(node.parked(), JOINED)]
             client = await Client.connect(server)
             client.send(JOIN_GROUP, join(), correlation_id=5)
             assert await client.answer(JOIN_GROUP) == (5, JOINED)

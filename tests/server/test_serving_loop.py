@@ -60,9 +60,9 @@ def fail(*_: Any) -> list[Effect]:
 
 def test_notes_go_to_whoever_listens_in_order(shell: Shell) -> None:
     shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [
-        EmitEvent(happened("a")),
+        EmitEvent.of(happened("a")),
         Reply(call, ALIVE),
-        EmitEvent(happened("b")),
+        EmitEvent.of(happened("b")),
     ]
     shell.peer().ask(HEARTBEAT, heartbeat())
     assert [event.text() for event in shell.events] == ["a", "b"]
@@ -159,11 +159,11 @@ def test_errors_are_kept_but_not_for_ever(shell: Shell) -> None:
 
 
 def test_a_listener_that_fails_disturbs_nobody(shell: Shell) -> None:
-    def failing(_: Event) -> None:
+    def failing(_: EmitEvent) -> None:
         raise ZeroDivisionError("a bug")
 
     shell.serving_loop._listeners = (failing, *shell.serving_loop._listeners)
-    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent.of(happened("a")), Reply(call, ALIVE)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -176,7 +176,7 @@ def test_a_listener_may_have_something_done(shell: Shell) -> None:
     waiting.ask(JOIN_GROUP, join())
     parked = shell.cluster.parked()
     shell.serving_loop._listeners = (lambda _: shell.execute_effects(Reply(parked, JOINED)),)
-    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent(happened("a")), Reply(call, ALIVE)]
+    shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent.of(happened("a")), Reply(call, ALIVE)]
     peer.ask(HEARTBEAT, heartbeat())
     assert waiting.answer(JOIN_GROUP) == JOINED
     assert peer.answer(HEARTBEAT) == ALIVE
@@ -478,7 +478,7 @@ class TestWorkAside:
         peer.vanish()
         call = shell.cluster.parked()
         shell.serving_loop.work_done(
-            WorkOutcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent(happened("it"))], None, None)
+            WorkOutcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent.of(happened("it"))], None, None)
         )
         shell.serving_loop.work_done(WorkOutcome(call, lambda _, __: [], None, RuntimeError("no")))
         shell.loop.settle()

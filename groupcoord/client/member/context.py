@@ -155,7 +155,7 @@ class MemberActions(ABC):
     def emit(self, event: type[e.MemberEvent], **fields: Any) -> None:
         """Emit an event of this member."""
         who = {"group": self.settings.group_id, "member": self.member_id}
-        self.add_action(EmitEvent(event(at_ms=self.now_ms, cause=self.cause, **who, **fields)))
+        self.add_action(EmitEvent(event, self.now_ms, self.cause, who | fields))
 
     # Actions with tickets.
 

@@ -43,7 +43,7 @@ class Broker:
         self.faults = Faults(now_ms=now_ms, run=run)
         self.when = self.faults.when
         self._faulty = self.faults.layer(self.node)
-        self.server = Server(self._faulty, now_ms=now_ms, listeners=[self._listen])
+        self.server = Server(self._faulty, now_ms=now_ms, listeners=[lambda emitted: self._listen(emitted.event)])
         self._faulty.execute_effects = self.server.execute_effects
         self.events: list[Event] = []
         self._waiting: list[tuple[Callable[[Event], bool], asyncio.Event]] = []

@@ -435,7 +435,7 @@ def test_a_generation_of_a_group_that_was_made_anew() -> None:
     stage = Stage()
     (_a,) = stage.stable("a")
     stage.advance(1_000)
-    gone = EmitEvent(GroupRemoved(at_ms=stage.now_ms, cause=AdminAction("the test"), group=GROUP, reason="the test"))
+    gone = EmitEvent.of(GroupRemoved(at_ms=stage.now_ms, cause=AdminAction("the test"), group=GROUP, reason="the test"))
     born = [entry.event for entry in stage.trace if entry.seq >= 9]
     stage.tracing.outgoing([gone], stage.now_ms)
     for event in born:
