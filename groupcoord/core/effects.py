@@ -4,7 +4,7 @@ Nothing in here does anything. A handler decides and returns effects; the shell 
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 from groupcoord.core.events import Cause, Event, Requested
@@ -182,6 +182,11 @@ class EmitEvent:
     def about(self, name: str) -> Any:
         """The field ``name`` of the event, None if it has no such field."""
         return self._fields.get(name)
+
+
+def event_listener(listener: Callable[[Event], None]) -> Callable[[EmitEvent], None]:
+    """A listener to what is emitted that has each event made, for one that takes events."""
+    return lambda emitted: listener(emitted.event)
 
 
 Effect = Reply | RawReply | NoReply | CloseConnection | Append | EmitEvent

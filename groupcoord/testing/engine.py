@@ -5,7 +5,6 @@ import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +23,7 @@ from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, ConsumerMember
-from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, EmitEvent, NoReply, Reply
+from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply, event_listener
 from groupcoord.core.events import AdminAction, Event, Requested
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
@@ -180,7 +179,7 @@ class Engine:
             port,
             now_ms=self.clock,
             seconds_until=self.clock.seconds_until,
-            listeners=[partial(_tell, listener) for listener in listeners],
+            listeners=[event_listener(each) for each in listeners],
             brokers=assembly.brokers,
             files_to_come=files_to_come,
             on_connection=self._connected,
@@ -515,10 +514,6 @@ class Engine:
         self._delivery_is_due = False
         self.transport.deliver()
         self.waiting.check_conditions()
-
-
-def _tell(listener: Callable[[Event], None], emitted: EmitEvent) -> None:
-    listener(emitted.event)
 
 
 def _caused_by(cause: AdminAction, effect: Effect) -> Effect:

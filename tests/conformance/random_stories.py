@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from groupcoord.core.effects import event_listener
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import DescribeGroupsRequest, HeartbeatRequest
 from tests.conformance.actors import Stagehand
@@ -282,7 +283,7 @@ class OwnTelling(Telling):
 
     def __init__(self, name: str, listener: Callable[[Event], None] = lambda _: None) -> None:
         self.target = VirtualTarget(PROPERTIES, name)
-        self.target.serving_loop._listeners = (lambda emitted: listener(emitted.event),)
+        self.target.serving_loop._listeners = (event_listener(listener),)
         self._given: str | None = None
         chance = self.target.node.coordinator.shards[0].machine.new_uuid
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import SubmitWork
-from groupcoord.core.effects import Call, Effect, EmitEvent, NoReply, Reply
+from groupcoord.core.effects import Call, Effect, EmitEvent, NoReply, Reply, event_listener
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.framing import FrameBuffer, encode_request, parse_response
@@ -293,7 +293,7 @@ class Shell:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.cluster.config, loop)
         self.round = Round(loop)
-        listeners = [lambda emitted: self.events.append(emitted.event)]
+        listeners = [event_listener(self.events.append)]
         self.serving_loop = ServingLoop(self.cluster, self.connections, self.round, loop, self.loop.now_ms, listeners)
         self._numbers = itertools.count(1)
 

@@ -13,7 +13,7 @@ import pytest
 
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.config.config_def import ConfigError
-from groupcoord.core.effects import EmitEvent, Reply
+from groupcoord.core.effects import EmitEvent, Reply, event_listener
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import ApiKey
@@ -222,7 +222,7 @@ def test_a_parked_call_is_answered_when_its_timer_fires(run: Run) -> None:
         node = FakeCluster()
         events: list[Event] = []
         event = Event(at_ms=0, cause=AdminAction("a test"))
-        async with running(node, listeners=[lambda emitted: events.append(emitted.event)]) as server:
+        async with running(node, listeners=[event_listener(events.append)]) as server:
 
             def park(*_: Any) -> list[Any]:
                 node.deadline_ms = node.times[-1] + 20

@@ -177,8 +177,9 @@ def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
 
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
-    find_segments(Path(directory))
-    return SourcePlan(spec=spec, read=_not_surveyed, survey=partial(_survey_segments, spec, Path(directory)))
+    folder = Path(directory).absolute()  # executors of a cluster are in directories of their own
+    find_segments(folder)
+    return SourcePlan(spec=spec, read=_not_surveyed, survey=partial(_survey_segments, spec, folder))
 
 
 def _not_surveyed(_: SparkSession) -> DataFrame:

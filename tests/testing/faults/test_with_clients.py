@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.coordinator.events import GenerationStarted, GroupEvent, MemberRejoined
+from groupcoord.core.effects import event_listener
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import WireError
 from groupcoord.server.operating_system import SystemRandomSource, wall_clock
@@ -43,7 +44,7 @@ class Broker:
         self.faults = Faults(now_ms=now_ms, run=run)
         self.when = self.faults.when
         self._faulty = self.faults.layer(self.node)
-        self.server = Server(self._faulty, now_ms=now_ms, listeners=[lambda emitted: self._listen(emitted.event)])
+        self.server = Server(self._faulty, now_ms=now_ms, listeners=[event_listener(self._listen)])
         self._faulty.execute_effects = self.server.execute_effects
         self.events: list[Event] = []
         self._waiting: list[tuple[Callable[[Event], bool], asyncio.Event]] = []
