@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.real_kafka.process import KafkaProcess
+
 ECHO = """
 import asyncio, sys
 if sys.argv[1] == "uvloop":
@@ -76,20 +78,20 @@ asyncio.run(main())
 class Running:
     """A server process that accepts on ``port``."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
-        self.process, self.port = process, port
+    def __init__(self, pid: int, port: int) -> None:
+        self.pid, self.port = pid, port
 
     @property
     def resident_bytes(self) -> int:
         """The memory of the process that is in RAM."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
     @property
     def processor_seconds(self) -> float:
         """The processor time of the process so far, that of the kernel for it included."""
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii")
         user, system = stat.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
@@ -100,6 +102,13 @@ def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
     flags = [] if loop == "uvloop" else ["--no-uvloop"]
     with _started([sys.executable, "-m", "groupcoord", "serve", "--port", "0", "--quiet", *flags, *options]) as server:
         yield server
+
+
+@contextlib.contextmanager
+def kafka() -> Iterator[Running]:
+    """A real Kafka. Raises RealKafkaUnavailable where there is no Java, or none of its jars."""
+    with KafkaProcess({"group.initial.rebalance.delay.ms": "0"}) as broker:
+        yield Running(broker.pid, broker.port)
 
 
 @contextlib.contextmanager
@@ -148,7 +157,7 @@ def _started(command: list[str]) -> Iterator[Running]:
         words = process.stdout.readline().split()
         if words[:2] != ["listening", "on"]:
             raise SystemExit(f"bench: {' '.join(command)} did not start")
-        yield Running(process, int(words[2].rpartition(":")[2]))
+        yield Running(process.pid, int(words[2].rpartition(":")[2]))
     finally:
         process.terminate()
         process.wait(timeout=30)

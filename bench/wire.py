@@ -27,9 +27,13 @@ class Connection:
 
     def receive(self, key: ApiKey, version: int | None = None) -> Any:
         """The next answer, which is one of ``key``."""
-        (size,) = struct.unpack(">i", self._exactly(4))
         api = APIS[key]
-        return parse_response(api, api.max_version if version is None else version, self._exactly(size))[1]
+        return parse_response(api, api.max_version if version is None else version, self.receive_bytes())[1]
+
+    def receive_bytes(self) -> bytes:
+        """The next answer as it came, without its length."""
+        (size,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(size)
 
     def ask(self, key: ApiKey, message: Any, version: int | None = None) -> Any:
         """Send a request and return its answer."""
@@ -41,10 +45,10 @@ class Connection:
         self.socket.close()
 
     def _exactly(self, size: int) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < size:
             piece = self.socket.recv(size - len(data))
             if not piece:
                 raise ConnectionError("the server closed the connection")
             data += piece
-        return data
+        return bytes(data)

@@ -64,6 +64,13 @@ class KafkaProcess:
         """``127.0.0.1:PORT``."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """The process that runs."""
+        if self._process is None:
+            raise BrokerFailed(f"{self.what}: it does not run")
+        return self._process.pid
+
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="real-kafka-"))
         try:
