@@ -9,6 +9,7 @@ from tests.real_kafka.broker import RealKafkaUnavailable
 NAMES = (
     "ready",
     "core",
+    "batches",
     "heartbeats",
     "members",
     "consumer_groups",

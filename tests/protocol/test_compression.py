@@ -138,6 +138,13 @@ def test_what_can_come_out_at_most_is_told_before(codec: Compression, data: byte
     assert len(data) <= max_unpacked_bytes(codec, memoryview(compress(codec, data))) <= compression.UNPACKED_LIMIT
 
 
+def test_a_batch_of_a_producer_in_lz4_cannot_unpack_to_more_than_its_blocks_hold() -> None:
+    """So that one of batch.size=16384 is checked in the loop, and not by a thread."""
+    packed = compress(Compression.LZ4, random.Random(1).randbytes(16_000))
+    assert max_unpacked_bytes(Compression.LZ4, memoryview(packed)) <= 64 * 1024
+    assert max_unpacked_bytes(Compression.LZ4, memoryview(packed)[:-4]) == 0, "it has no end, and is not unpacked"
+
+
 def test_a_kernel_without_large_pages_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmap.MADV_HUGEPAGE", -1)
     assert decompress(Compression.ZSTD, compress(Compression.ZSTD, bytes(1_000_000))) == bytes(1_000_000)

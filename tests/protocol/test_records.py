@@ -7,6 +7,7 @@ from groupcoord.protocol.batches.records import (
     Header,
     InvalidRecordsError,
     Record,
+    RecordsSummary,
     read_records,
     read_varint,
     read_varlong,
@@ -179,10 +180,10 @@ SIZES = st.one_of(st.none(), st.integers(0, 200))
     other=st.one_of(st.none(), st.integers(0, 300)),
     changes=st.dictionaries(st.integers(0, 60_000), st.integers(0, 255), max_size=2),
 )
-def test_records_of_one_size_are_read_as_others_are(
+def test_records_of_one_size_are_read_and_validated_as_others_are(
     count: int, key_bytes: int | None, value_bytes: int | None, step_ms: int, other: int | None, changes: dict[int, int]
 ) -> None:
-    """They are read column by column; out of a memoryview, one after the other."""
+    """They are looked at column by column; out of a memoryview, one after the other."""
     records = [
         Record(
             7 + number,
@@ -200,6 +201,9 @@ def test_records_of_one_size_are_read_as_others_are(
 
     found = outcome(bytes(data), count)
     assert found == outcome(memoryview(data), count)
+    if count:
+        for taken in (count, count - 1):
+            assert summary(bytes(data), taken) == summary(memoryview(data), taken)
     if not changes:
         assert found == records
 
@@ -210,6 +214,22 @@ def outcome(data: Buffer, count: int) -> list[Record] | str:
         return list(read_records(data, 0, count, base_offset=7, base_timestamp_ms=1_000))
     except InvalidRecordsError as problem:
         return str(problem)
+
+
+def summary(data: Buffer, count: int) -> RecordsSummary | str:
+    """What validating the records finds, or what is wrong with them."""
+    try:
+        return validate_records(data, 0, count)
+    except InvalidRecordsError as problem:
+        return str(problem)
+
+
+@pytest.mark.parametrize("key", [None, b"key"])
+def test_a_batch_of_records_of_one_size_is_validated(key: bytes | None) -> None:
+    """As kafka-producer-perf-test sends them; offsets from 64 on take two bytes."""
+    records = [Record(number, 1_000 + number // 3 - 10, key, bytes(100)) for number in range(160)]
+    data = write_records(records, base_offset=0, base_timestamp_ms=1_000)
+    assert validate_records(data, 0, 160) == RecordsSummary(-10, 43, key is not None, consecutive=True)
 
 
 def test_an_offset_that_is_not_the_next_is_read_as_it_is() -> None:

@@ -13,7 +13,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import cramjam
 
@@ -53,15 +54,21 @@ _CODECS: dict[Compression, Any] = {
     Compression.GZIP: cramjam.gzip,
     Compression.ZSTD: cramjam.zstd,
 }
-# The most bytes that one byte can unpack to: two bits of deflate can stand for 258 bytes; one byte lengthens a copy of
-# LZ4 by 255; a copy of snappy has three bytes and gives 64.
-_MOST_OF_ONE = {Compression.NONE: 1, Compression.GZIP: 1032, Compression.SNAPPY: 22, Compression.LZ4: 256}
+_LZ4_MOST_OF_ONE = 256
+"""The most bytes that one byte can unpack to: one lengthens a copy by 255."""
+# Two bits of deflate can stand for 258 bytes; a copy of snappy has three bytes and gives 64.
+_MOST_OF_ONE = {Compression.NONE: 1, Compression.GZIP: 1032, Compression.SNAPPY: 22}
 
 
 def max_unpacked_bytes(compression: Compression, data: memoryview) -> int:
     """The most bytes that ``data`` can unpack to, without unpacking it; often far too high."""
     if compression == Compression.ZSTD:
         return most_content(data, UNPACKED_LIMIT)
+    if compression == Compression.LZ4:
+        try:
+            return min(_find_blocks(data).most_bytes, UNPACKED_LIMIT)
+        except ValueError:
+            return 0  # none of it will be unpacked
     return min(_MOST_OF_ONE[compression] * len(data), UNPACKED_LIMIT)
 
 
@@ -259,8 +266,25 @@ _MASK = 0xFFFF_FFFF
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 
 
+class _Blocks(NamedTuple):
+    """The blocks of an LZ4 frame, and what the descriptor says; ``most_bytes`` is what they can unpack to at most."""
+
+    flags: int
+    sizes: int
+    start: int
+    end: int
+    most_bytes: int
+
+
 def readable_frame(data: memoryview) -> bytes:
     """A plain frame of the blocks that Kafka would read in ``data``. Raises ValueError if Kafka would refuse them."""
+    flags, sizes, start, end, _ = _find_blocks(data)
+    descriptor = bytes([flags & (_VERSION | _INDEPENDENT | _BLOCK_CHECKSUM), sizes])
+    return b"".join((_LZ4_MAGIC, descriptor, bytes([_header_checksum(descriptor)]), data[start:end], _END_MARK))
+
+
+def _find_blocks(data: memoryview) -> _Blocks:
+    """The blocks that Kafka would read in ``data``. Raises ValueError if it would refuse them."""
     if len(data) < 6 or data[:4] != _LZ4_MAGIC:
         raise ValueError("no LZ4 frame")
     flags, sizes = data[4], data[5]
@@ -271,26 +295,28 @@ def readable_frame(data: memoryview) -> bytes:
     start = 4 + _DESCRIPTOR_BYTES + (_LZ4_CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE else 0)
     if len(data) <= start or data[start] != _header_checksum(bytes(data[4:start])):
         raise ValueError("an LZ4 frame with a wrong checksum of its header")
-    end = _end_of_blocks(data, start + 1, flags, largest=1 << 2 * (sizes >> 4) + 8)
-    descriptor = bytes([flags & (_VERSION | _INDEPENDENT | _BLOCK_CHECKSUM), sizes])
-    return b"".join((_LZ4_MAGIC, descriptor, bytes([_header_checksum(descriptor)]), data[start + 1 : end], _END_MARK))
+    end, most_bytes = _end_of_blocks(data, start + 1, flags, largest=1 << 2 * (sizes >> 4) + 8)
+    return _Blocks(flags, sizes, start + 1, end, most_bytes)
 
 
-def _end_of_blocks(data: memoryview, position: int, flags: int, *, largest: int) -> int:
-    """Where the end mark stands."""
+def _end_of_blocks(data: memoryview, position: int, flags: int, *, largest: int) -> tuple[int, int]:
+    """Where the end mark stands, and what the blocks before it can unpack to at most."""
     behind = 4 if flags & _BLOCK_CHECKSUM else 0
+    most_bytes = 0
     while position + 4 <= len(data):
         size = _LE_INT32.unpack_from(data, position)[0] & ~_UNCOMPRESSED
         if size == 0:
             if flags & _CONTENT_CHECKSUM and position + 8 > len(data):
                 break
-            return position
+            return position, most_bytes
         if size > largest:
             raise ValueError(f"an LZ4 block of {size} bytes where {largest} are the most")
+        most_bytes += min(_LZ4_MOST_OF_ONE * size, largest)
         position += 4 + size + behind
     raise ValueError("an LZ4 frame without an end")
 
 
+@lru_cache(maxsize=16)  # the clients of a broker have the same few
 def _header_checksum(descriptor: bytes) -> int:
     """The second byte of the XXH32 of ``descriptor``, which is shorter than the 16 bytes from which on there is more to it."""
     value = _PRIME_5 + len(descriptor)

@@ -49,6 +49,11 @@ def validate_records(data: Buffer, position: int, count: int, *, sized: bool = T
 
     Unless ``sized``, a record may say any size.
     """
+    if isinstance(data, bytes):
+        with suppress(IndexError, InvalidRecordsError):  # the walk says what is wrong
+            alike = _validate_alike(data, position, count)
+            if alike is not None:
+                return alike
     try:
         try:
             return _validate(data, position, count)
@@ -182,12 +187,57 @@ def read_fields(
 def _read_alike(
     data: bytes, position: int, count: int, base_offset: int, base_timestamp_ms: int
 ) -> Iterator[RecordFields] | None:
-    """The fields of records that all have one size, as counters and readings of sensors have, column by column.
+    """The fields of records that all have one size, column by column; None for others."""
+    runs = _alike(data, position, count)
+    if runs is None:
+        return None
+    parts: list[Iterator[RecordFields]] = []
+    first = base_offset
+    for run in runs:
+        following = first + len(run.times)
+        parts.append(
+            zip(
+                range(first, following),
+                [base_timestamp_ms + _ZIGZAG[delta] for delta in run.times],
+                _slices(data, run.key_at, run.end, run.step, run.key_bytes),
+                _slices(data, run.value_at, run.end, run.step, run.value_bytes),
+                repeat(()),
+            )
+        )
+        first = following
+    return chain.from_iterable(parts)
+
+
+def _validate_alike(data: bytes, position: int, count: int) -> RecordsSummary | None:
+    """``_validate`` of records that all have one size, column by column; None for others, and for what is wrong."""
+    runs = _alike(data, position, count)
+    if not runs or runs[-1].end != len(data):
+        return None
+    deltas = [_ZIGZAG[delta] for delta in set().union(*(run.times for run in runs))]
+    return RecordsSummary(min(deltas), max(deltas), all(run.key_bytes >= 0 for run in runs), consecutive=True)
+
+
+class _AlikeRun(NamedTuple):
+    """Records of ``step`` bytes each, up to ``end``; where the first key and the first value begin, and the size of each (-1:
+    null). ``times`` has a byte for each record: the delta of its timestamp, in zigzag.
+    """
+
+    step: int
+    end: int
+    times: bytes
+    key_at: int
+    key_bytes: int
+    value_at: int
+    value_bytes: int
+
+
+def _alike(data: bytes, position: int, count: int) -> list[_AlikeRun] | None:
+    """Records that all have one size, as counters and readings of sensors have, up to where a delta takes one byte more.
 
     None for others: those with headers, keys of several sizes, offsets that are not one after the other, or times that are
-    64 ms or more from the first.
+    64 ms or more from the first. Raises IndexError, InvalidRecordsError.
     """
-    parts: list[Iterator[RecordFields]] = []
+    runs: list[_AlikeRun] = []
     index = 0
     while index < count:
         # Offset deltas take one byte up to 63, and two up to 8191.
@@ -216,18 +266,10 @@ def _read_alike(
         times = data[start + 1 : end : step]
         if not times.isascii():  # a number that goes on in the next byte
             return None
-        parts.append(
-            zip(
-                range(base_offset + index, base_offset + index + records),
-                [base_timestamp_ms + _ZIGZAG[delta] for delta in times],
-                _slices(data, key_at, end, step, key_bytes),
-                _slices(data, value_at, end, step, value_bytes),
-                repeat(()),
-            )
-        )
+        runs.append(_AlikeRun(step, end, times, key_at, key_bytes, value_at, value_bytes))
         index += records
         position = end
-    return chain.from_iterable(parts)
+    return runs
 
 
 def _slices(data: bytes, start: int, end: int, step: int, size: int) -> Iterable[bytes | None]:
