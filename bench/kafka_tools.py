@@ -44,7 +44,7 @@ Rounds = list[list[Measured]]
 
 
 def run() -> Iterator[Table]:
-    """A table for each tool. Raises RealKafkaUnavailable where there is no Java, or none of Kafka's jars."""
+    """A table for each size of records and each tool. Raises RealKafkaUnavailable without Java or Kafka's jars."""
     with contextlib.ExitStack() as stack:
         peer = stack.enter_context(kafka())  # first: without it nothing else can be measured
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="groupcoord-bench-"))
@@ -53,22 +53,23 @@ def run() -> Iterator[Table]:
             stack.enter_context(groupcoord("--dev", loop="uvloop")),
             stack.enter_context(groupcoord("--dev", "--data-dir", directory, loop="uvloop")),
         ]
-        produced, consumed = _table("kafka-producer-perf-test", "acks"), _table("kafka-consumer-perf-test")
         for size in RECORDS:
+            produced = _table("kafka-producer-perf-test", size, "acks")
+            consumed = _table("kafka-consumer-perf-test", size)
             for compression in COMPRESSIONS:
                 for acks in ACKS:
                     rounds = [[_both(server, size, acks, compression) for server in servers] for _ in range(ROUNDS)]
-                    produced.add(size, compression, acks, *_figures([[each[0] for each in row] for row in rounds]))
+                    produced.add(compression, acks, *_figures([[each[0] for each in row] for row in rounds]))
                     if acks == CONSUMED_ACKS:
-                        consumed.add(size, compression, *_figures([[each[1] for each in row] for row in rounds]))
-        yield produced
-        yield consumed
+                        consumed.add(compression, *_figures([[each[1] for each in row] for row in rounds]))
+            yield produced
+            yield consumed
 
 
-def _table(tool: str, *more: str) -> Table:
+def _table(tool: str, size: int, *more: str) -> Table:
     return Table(
-        f"{tool}, one partition: MB/s, of Kafka's, and ms of the server's processor time for each MB",
-        *("bytes", "compression", *more),
+        f"{tool}, records of {size:,} bytes: MB/s, of Kafka's, and ms of the server's processor time for each MB",
+        *("compression", *more),
         *SERVERS,
         *(f"{name}: ratio" for name in SERVERS[1:]),
         *(f"{name}: ms/MB" for name in SERVERS),
