@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline import schemas
@@ -24,7 +24,15 @@ from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, SMALL
-from groupcoord.pipeline.tables.commit_tables import WINDOW, commit_gaps, commit_pauses, commit_rates, lag, zombies
+from groupcoord.pipeline.tables.commit_tables import (
+    WINDOW,
+    commit_gaps,
+    commit_pauses,
+    commit_rates,
+    lag,
+    open_transactions,
+    zombies,
+)
 from groupcoord.pipeline.tables.consecutive_commits import (
     RECENT,
     ROWS_A_TASK,
@@ -321,15 +329,17 @@ class _Job:
 
     def _ends(self, plan: SourcePlan, current: DataFrame) -> DataFrame | None:
         known = self._ends_until_as_of()
-        if known is not None:
+        if known is not None or plan.ends is None or self._options.as_of is not None:  # then the ends are unknown
+            self._empty(schemas.OPEN_TRANSACTIONS)
             return known
-        if plan.ends is None or self._options.as_of is not None:  # the ends of topics at that time are unknown
-            return None
         ends = self._output.stage(plan.ends(current), "ends")
-        held_up = ends.where("open_transaction is not null").orderBy("topic", "partition").limit(MOST_HELD_UP)
-        for row in held_up.collect():
-            where = f"{row['topic']}-{row['partition']}"
-            self._warnings.append(SourceWarning(where, row["open_transaction"], None, None, None))
+        held_up = ends.where("open_transaction is not null")
+        told = held_up.orderBy("topic", "partition").limit(MOST_HELD_UP).collect()
+        self._warnings += map(_held_up, told)
+        if told:
+            self._table("open_transactions", open_transactions(held_up, current))
+        else:
+            self._empty(schemas.OPEN_TRANSACTIONS)
         return ends
 
     def _ends_until_as_of(self) -> DataFrame | None:
@@ -345,3 +355,16 @@ class _Job:
         schema = arrow_schema(table.columns)
         columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
         return self._spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema))
+
+
+def _held_up(end: Row) -> SourceWarning:
+    """What is to be said of a partition of END_OFFSETS with an open transaction."""
+    stable, producer, since = end["open_transaction"]
+    behind = end["end_offset"] - stable
+    who = "" if producer is None else f" of producer {producer}"
+    when = "" if since is None else f", since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    what = (
+        f"{behind:,} {'offset is' if behind == 1 else 'offsets are'} behind an open transaction{who}{when}: "
+        f"consumers that read committed stop at offset {stable:,}"
+    )
+    return SourceWarning(f"{end['topic']}-{end['partition']}", what, None, None, None)

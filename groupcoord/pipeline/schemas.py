@@ -268,6 +268,8 @@ STORMS = table_schema("""
     cause_kind string: the most frequent of the [kinds of causes](#kinds-of-causes) of its rebalances
     of_cause_kind int rebalances: how many of them have a cause of that kind
     likely_causes array<string>: the causes of its rebalances, each once, the most frequent first
+    of_cause_members array<string>: who came or went in those of that kind, the most frequent first, at most four: the
+        group instance ids, or else client ids, that Kafka begins member ids with
 """)
 
 SKEW = table_schema("""
@@ -565,13 +567,24 @@ SOURCE_WARNINGS = table_schema("""
     bytes bigint bytes: how many bytes it is about; null: does not apply
 """)
 
+OPEN_TRANSACTIONS = table_schema("""
+    open_transactions by topic, partition: Partitions of the groups' topics in which a transaction is open, so that consumers
+        that read committed get nothing that is behind its begin. Only the source `kafka:` knows of them.
+    topic, partition
+    stable_offset bigint: where such a consumer stops
+    end_offset bigint: offset behind the last record
+    producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
+    since timestamp: when it wrote the first record of it; null: not known
+    groups array<string>: groups that have committed offsets there, in order
+""")
+
 END_OFFSETS = table_schema("""
     end_offsets by topic, partition, at: Where topics end: from the cluster, or from the file of `--end-offsets`. Not kept.
     topic, partition
     end_offset bigint: offset behind the last record
     at timestamp: when that was so; null: at the end of the log
-    open_transaction string: why a consumer that reads committed stops before that end, in words; null: it does not, or it is
-        not known
+    open_transaction struct<stable_offset:bigint,producer_id:bigint,since:timestamp>: where a consumer that reads committed
+        stops before that end, who began the transaction that it waits for, and when; null: it does not, or it is not known
 """)
 
 TABLES: dict[str, TableSchema] = {

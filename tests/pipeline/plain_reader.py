@@ -49,7 +49,13 @@ class PlainReader:
         return _first(made, order, limit, of_each=of_each)
 
     def binned(
-        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+        self,
+        table: str,
+        time: str,
+        bins: TimeBins | Mapping[str, TimeBins],
+        measures: Sequence[Aggregate],
+        *,
+        by: Sequence[str] = (),
     ) -> list[Row]:
         found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in self._tables[table]:
@@ -57,9 +63,11 @@ class PlainReader:
             if cut is None or row[time] is None or not cut.start_ms <= row[time] < cut.end_ms:
                 continue
             number = (row[time] - cut.start_ms) // cut.width_ms
-            found[(row["group"], number) if isinstance(bins, Mapping) else (number,)].append(row)
-        names = ["group", "bin"] if isinstance(bins, Mapping) else ["bin"]
-        return [dict(zip(names, key, strict=True)) | _measured(found[key], measures) for key in sorted(found)]
+            place = (row["group"], number) if isinstance(bins, Mapping) else (number,)
+            found[*place, *(row[name] for name in by)].append(row)
+        names = [*(["group", "bin"] if isinstance(bins, Mapping) else ["bin"]), *by]
+        made = [dict(zip(names, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
+        return _first(made, [SortOrder(name) for name in names], len(made), of_each=None)
 
     def _among(self, table: str, among: Mapping[str, Collection[str]] | None) -> list[Row]:
         wanted = (among or {}).items()

@@ -152,7 +152,7 @@ def history() -> Tables:
     add_commits(tables, "app", 5, 6, 7, 50, 51, 52, 61, 100, 110)
     add(tables, "storms", **{"group": "app", "from": at(0), "to": at(90), "rebalances": 5, "hidden_generations": 2,
         "members_lowest": 1, "members_highest": 2, "moved": 6, "cause_kind": "members_joined", "of_cause_kind": 3,
-        "likely_causes": ["b joined", "a left or timed out", "x", "y"]})  # fmt: skip
+        "likely_causes": ["b joined", "a left or timed out", "x", "y"], "of_cause_members": ["b", "c"]})  # fmt: skip
     committed = {"topic": "orders", "last_commit_ts": at(110)}
     add(
         tables,
@@ -188,6 +188,8 @@ def history() -> Tables:
     add_owner(tables, "modern", 36, 0, "m-1", until=40, is_revoking=False)
     add_owner(tables, "modern", 40, 0, "m-1", until=45, is_revoking=True)
     add_owner(tables, "modern", 45, 0, None, is_revoking=False)
+    held_up = {"topic": "orders", "partition": 0, "stable_offset": 20, "end_offset": 100, "producer_id": 7}
+    add(tables, "open_transactions", **held_up, since=at(15), groups=["app", "audit", "backup", "cache"])
     counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}
     for what, records in counts.items():
         add(tables, "record_counts", what=what, records=records)
@@ -230,6 +232,26 @@ def what_if(tables: Tables) -> None:
     for assignor, moved in (("as it was", 6), ("range", 8), ("sticky", 2)):
         add(tables, "what_if_summary", group="app", assignor=assignor, generations=3, problems=0, moved=moved,
             moved_needlessly=moved // 2, pauses=moved * 2, rebalances=3, imbalance_worst=1)  # fmt: skip
+        for seconds in (30, 90, 100):  # the last is behind the storm
+            add(tables, "what_if", group="app", at=at(seconds), assignor=assignor, pauses=moved)
+    add(tables, "what_if", group="app", at=at(40), assignor="range", problem="it had no answer")
+
+
+def crowd(size: int) -> Tables:
+    """So many groups of all kinds, of which every third has trouble, and every tenth a storm."""
+    tables = empty()
+    kinds = (("classic", "Stable"), ("consumer", "Stable"), ("simple", "Empty"), ("classic", None))
+    for number in range(size):
+        kind, state = kinds[number % len(kinds)]
+        name = f"{('payments', 'orders', 'search', 'audit')[number % 4]}-service-consumer-{number:04}"
+        trouble = number % 97 if number % 3 == 0 else 0
+        storms = number % 5 + 1 if number % 10 == 0 else 0
+        add_group(tables, name, kind=kind, state=state, protocol=None if kind == "simple" else "range", storms=storms,
+                  rebalances=trouble, moved_needlessly=trouble, commits=number * 31, partitions=8,
+                  late_partitions=number % 9 if number % 6 == 0 else 0, lag=number * 1009)  # fmt: skip
+    read = {"first_offset": 0, "last_offset": 9, "first_ts": at(0), "last_ts": at(110), "records": 10, "missing": 0}
+    add(tables, "log_partitions", log_partition=0, **read, whole_from_offset=0, whole_from_ts=at(0))
+    return tables
 
 
 HOSTILE = [
@@ -265,8 +287,11 @@ def hostile(names: list[str]) -> Tables:
         add(tables, "generations", group=said, problem=said)
         add(tables, "source_warnings", where=said, what=said)
         times = {"from": at(0), "to": at(1)}
-        kind = {"cause_kind": "member_rejoined", "of_cause_kind": 5}
-        add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **kind, **times)
+        kind = {"cause_kind": "members_restarted", "of_cause_kind": 5}
+        add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **kind, **times,
+            of_cause_members=[said])  # fmt: skip
+        held_up = {"stable_offset": 1, "end_offset": 2, "groups": [said]}
+        add(tables, "open_transactions", topic=said, partition=index, **held_up)
         gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}
         add(tables, "commit_gaps", group=said, topic=said, partition=0, **gap)
         add(tables, "commit_pauses", group=said, from_ts=at(0), seconds=90.0, partitions=1)

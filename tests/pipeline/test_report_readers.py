@@ -142,6 +142,9 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         {"a": TimeBins(START, 1_000, 50), "Z": TimeBins(at(20), 13_000, 3), "nobody": TimeBins(START, 1, 1)},
         [Aggregate("n", "count"), Aggregate("sum", "sum", "log_offset")],
     ),
+    "bins by a column": lambda reader: reader.binned(
+        "lag", "last_commit_ts", {"a": TimeBins(START, 20_000, 2)}, [Aggregate("n", "count")], by=["topic", "status"]
+    ),
     "bins of no groups": lambda reader: reader.binned("commits", "append_ts", {}, [Aggregate("n", "count")]),
 }  # fmt: skip
 

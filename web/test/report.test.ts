@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { causeLine } from "../src/report/group_charts.tsx";
-import { parseReport } from "../src/report/model.ts";
+import { filtered, type GroupFilter } from "../src/report/groups_panel.tsx";
+import { parseReport, type GroupSummary, type Storm, type Vocabulary } from "../src/report/model.ts";
+import { alternativeTo, causeOf, reasons } from "../src/report/sentences.ts";
 import { amount, axisLabel, duration, isoTime, moment, number, shortened, visible } from "../src/report/text.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
@@ -27,4 +29,45 @@ test("a long name keeps both ends, and what cannot be seen is written by its num
 
 test("a line shows the kind of the cause", () => {
   expect(["members_restarted", "members_left", "members_joined", "became_consumer"].map(causeLine)).toEqual(["else", "lost", "came", "kind"]);
+});
+
+const VOCABULARY = {
+  symptoms: [
+    { column: "storms", meaning: "storms of rebalances", table: "storms", points: 5, among: null },
+    { column: "late_partitions", meaning: "partitions whose lag is not OK", table: "lag", points: 4, among: "partitions" },
+    { column: "zombies", meaning: "commits as if by a member", table: "zombies", points: 3, among: null },
+  ],
+  cause_kinds: { members_restarted: "members came back", member_rejoined: "a member joined again" },
+  member_events: {},
+} as unknown as Vocabulary;
+
+const group = (name: string, said: object) => ({ group: name, kind: "classic", state: "Stable", protocol: "range", points: {}, ...said }) as unknown as GroupSummary;
+
+test("what is wrong with a group begins with what gives most points", () => {
+  const app = group("app", { storms: 1, late_partitions: 3, partitions: 4, zombies: 0, points: { storms: 5, late_partitions: 6, zombies: 0 } });
+  expect(reasons(app, VOCABULARY)).toBe("3 of 4 partitions whose lag is not OK, 1 storm of rebalances");
+  expect(reasons(app, VOCABULARY, 1)).toBe("3 of 4 partitions whose lag is not OK and 1 more");
+  expect(reasons(group("calm", {}), VOCABULARY)).toBe("");
+});
+
+test("groups are filtered by words, kind, state and problem; those with most of the problem are first", () => {
+  const groups = [
+    group("a-pay", { zombies: 1, points: { zombies: 3 } }), group("b-Pay", { zombies: 3, kind: "consumer", points: { zombies: 6 } }), group("c", { state: null, protocol: null }),
+  ];
+  const names = (filter: Partial<GroupFilter>) => filtered(groups, { words: "", kind: "", state: "", problem: "", ...filter }, VOCABULARY).map((each) => each.group);
+  expect(names({})).toEqual(["a-pay", "b-Pay", "c"]);
+  expect(names({ words: " PAY  range" })).toEqual(["a-pay", "b-Pay"]);
+  expect(names({ words: "commits" })).toEqual(["a-pay", "b-Pay"]);
+  expect([names({ kind: "consumer" }), names({ state: "gone" }), names({ problem: "zombies" })]).toEqual([["b-Pay"], ["c"], ["b-Pay", "a-pay"]]);
+});
+
+test("a storm says who began it, and what would have stopped less", () => {
+  const storm = (said: object) => ({ cause_kind: "members_restarted", of_cause_members: [], what_if: [], ...said }) as unknown as Storm;
+  expect(causeOf(storm({ of_cause_members: ["bob"] }), VOCABULARY)).toBe("bob restarted");
+  expect(causeOf(storm({ of_cause_members: ["a", "", "c", "d"] }), VOCABULARY)).toBe("a, (empty), c and others restarted");
+  expect(causeOf(storm({}), VOCABULARY)).toBe("members came back");
+  expect(causeOf(storm({ cause_kind: "member_rejoined", of_cause_members: ["x"] }), VOCABULARY)).toBe("a member joined again");
+  const played = [["as it was", 378], ["range", 378], ["sticky", 200], ["cooperative-sticky", 138]].map(([assignor, pauses]) => ({ assignor, pauses }));
+  expect(alternativeTo(storm({ what_if: played }))).toBe("cooperative-sticky would have stopped 138 partitions instead of 378");
+  expect([alternativeTo(storm({})), alternativeTo(storm({ what_if: played.slice(0, 2) })), alternativeTo(storm({ what_if: played.slice(2) }))]).toEqual(["", "", ""]);
 });

@@ -124,14 +124,21 @@ class ArrowTableReader:
         return _python(_first(found, order, limit, of_each=of_each))
 
     def binned(
-        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+        self,
+        table: str,
+        time: str,
+        bins: TimeBins | Mapping[str, TimeBins],
+        measures: Sequence[Aggregate],
+        *,
+        by: Sequence[str] = (),
     ) -> list[Row]:
         """As TableReader says."""
         of_groups = not isinstance(bins, TimeBins)
         if of_groups and not bins:
             return []
-        by = ["group", "bin"] if of_groups else ["bin"]
-        merge, columns = _grouping(by, measures), _columns([*by[:-1], time], measures)
+        by = [*(["group", "bin"] if of_groups else ["bin"]), *by]
+        merge = _grouping(by, measures)
+        columns = _columns([*(name for name in by if name != "bin"), time], measures)
         among = {"group": list(bins)} if isinstance(bins, Mapping) else {}
         found = _merged(
             self._scan(

@@ -23,6 +23,7 @@ from groupcoord.pipeline.schemas import (
     COMMIT_PAUSES,
     GROUP_COUNTS,
     LOG_PARTITIONS,
+    OPEN_TRANSACTIONS,
     SOURCE_WARNINGS,
     score_parts,
 )
@@ -55,7 +56,7 @@ def _alternative(row: Row) -> model.AssignorResult:
     )
 
 
-RANKED = 200
+RANKED = 5_000
 """How many groups are listed, the most troubled ones."""
 DETAILED = 12
 """How many of these have a section of their own."""
@@ -80,6 +81,8 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Repor
     )
     groups = _groups(reader)
     storms = reader.rows("storms", STORM_COLUMNS, sort_order("-rebalances") + BY_STORM, LISTED)
+    open_transactions, left_open = _open_transactions(reader)
+    what_if = what_if_of(reader, [one.group for one in groups[:DETAILED]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
@@ -88,14 +91,31 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Repor
         groups_left_out=overview.groups - len(groups),
         details=details_of(reader, groups[:DETAILED], log),
         causes=_causes(reader),
-        storms=tuple(storm_of(row) for row in storms),
+        storms=tuple(_with_what_if(reader, storm) if what_if else storm for storm in map(storm_of, storms)),
         storms_left_out=overview.storms - len(storms),
         pauses=tuple(model.CommitPause(*(row[name] for name in COMMIT_PAUSES.names)) for row in pauses),
         pauses_left_out=overview.commit_gaps - len(pauses),
+        open_transactions=open_transactions,
+        open_transactions_left_out=left_open,
         statuses=_statuses(reader),
         lags=_lags(reader),
-        what_if=what_if_of(reader, [one.group for one in groups[:DETAILED]]),
+        what_if=what_if,
         quality=_quality(reader, overview.log_partitions),
+    )
+
+
+def _with_what_if(reader: TableReader, storm: model.RebalanceStorm) -> model.RebalanceStorm:
+    """``storm`` with the partitions that each assignor would have stopped in its time."""
+    bins = {storm.group: model.TimeBins(storm.from_ms, storm.to_ms - storm.from_ms + 1, 1)}
+    pauses = [Aggregate("pauses", "sum", "pauses")]
+    rows = reader.binned("what_if", "at", bins, pauses, by=["assignor", "problem"])
+    without_answer = {row["assignor"] for row in rows if row["problem"] is not None}
+    return storm._replace(
+        what_if=tuple(
+            model.AssignorPauses(row["assignor"], row["pauses"])
+            for row in rows
+            if row["assignor"] not in without_answer
+        )
     )
 
 
@@ -185,6 +205,17 @@ def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
         others = row["count"] - sum(one.count for one in groups)
         found.append(model.CauseCount(row["cause_kind"], row["count"], groups, others))
     return tuple(found)
+
+
+def _open_transactions(reader: TableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
+    """The first ones, and how many more there are."""
+    order = sort_order("since topic partition")
+    found = []
+    for row in reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, LISTED):
+        since_ms, groups = row.pop("since"), row.pop("groups") or ()
+        more: Any = {"groups": tuple(groups[:MOST_AFFECTED]), "groups_left_out": max(len(groups) - MOST_AFFECTED, 0)}
+        found.append(model.OpenTransaction(**row, since_ms=since_ms, **more))
+    return tuple(found), reader.totals("open_transactions", [], [COUNT], [], 1)[0]["count"] - len(found)
 
 
 def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:

@@ -19,7 +19,9 @@ BY_LAG = sort_order("-lag group topic partition")
 
 def storm_of(row: Row) -> model.RebalanceStorm:
     """A row of ``storms``."""
-    return model.RebalanceStorm._make((*(row[name] for name in STORM_COLUMNS[:-1]), tuple(row["likely_causes"] or ())))
+    return model.RebalanceStorm(
+        *(row[name] for name in STORM_COLUMNS[:-2]), *(tuple(row[name] or ()) for name in STORM_COLUMNS[-2:])
+    )
 
 
 def lag_of(row: Row) -> model.PartitionLag:

@@ -239,8 +239,15 @@ class GenerationShares(NamedTuple):
     shares: tuple[MemberShare, ...]
 
 
+class AssignorPauses(NamedTuple):
+    """How many partitions an assignor would have stopped, or (``as it was``) how many did stop, each time counted."""
+
+    assignor: str
+    pauses: int
+
+
 class RebalanceStorm(NamedTuple):
-    """A row of ``storms``."""
+    """A row of ``storms``, and what ``what_if`` says of its time: the assignors that had an answer for all of it."""
 
     group: str
     from_ms: int
@@ -253,6 +260,8 @@ class RebalanceStorm(NamedTuple):
     cause_kind: str
     of_cause_kind: int
     likely_causes: tuple[str, ...]
+    of_cause_members: tuple[str, ...] = ()
+    what_if: tuple[AssignorPauses, ...] = ()
 
 
 class CommitPause(NamedTuple):
@@ -263,6 +272,19 @@ class CommitPause(NamedTuple):
     to_ms: int | None
     seconds: float
     partitions: int
+
+
+class OpenTransaction(NamedTuple):
+    """A row of ``open_transactions``, with the first of its groups."""
+
+    topic: str
+    partition: int
+    stable_offset: int
+    end_offset: int
+    producer_id: int | None
+    since_ms: int | None
+    groups: tuple[str, ...]
+    groups_left_out: int
 
 
 class PartitionLag(NamedTuple):
@@ -314,35 +336,6 @@ class GroupDetail:
     lags_left_out: int = 0
     gaps: tuple[CommitGap, ...] = ()
     gaps_left_out: int = 0
-
-    @property
-    def skew_table(self) -> str:
-        """The table with its members and their partitions."""
-        return "modern_skew" if self.group.kind == "consumer" else "skew"
-
-    @property
-    def rebalances_table(self) -> str:
-        """The table with its rebalances."""
-        return "modern_rebalances" if self.group.kind == "consumer" else "rebalances"
-
-    @property
-    def tables_of_members(self) -> list[str]:
-        """The tables with the lives of its members; a group that changed its protocol has several."""
-        return self._tables("skew", "modern_members")
-
-    @property
-    def tables_of_rebalances(self) -> list[str]:
-        """The tables with its rebalances and epochs."""
-        return self._tables("rebalances", "modern_epochs")
-
-    @property
-    def tables_of_owners(self) -> list[str]:
-        """The tables that say whose each partition was."""
-        return self._tables("ownership", "modern_ownership")
-
-    def _tables(self, classic: str, modern: str) -> list[str]:
-        was_classic = self.group.kind != "consumer" or not all(one.is_target for one in self.rebalances)
-        return [classic] * was_classic + [modern] * (self.group.kind == "consumer" or bool(self.epochs))
 
 
 class LagStatus(NamedTuple):
@@ -424,6 +417,8 @@ class Report:
     storms_left_out: int = 0
     pauses: tuple[CommitPause, ...] = ()
     pauses_left_out: int = 0
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    open_transactions_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()
     lags: tuple[PartitionLag, ...] = ()
     what_if: WhatIfResults | None = None

@@ -64,7 +64,13 @@ class TableReader(Protocol):
         with the same columns count as one."""
 
     def binned(
-        self, table: str, time: str, bins: TimeBins | Mapping[str, TimeBins], measures: Sequence[Aggregate]
+        self,
+        table: str,
+        time: str,
+        bins: TimeBins | Mapping[str, TimeBins],
+        measures: Sequence[Aggregate],
+        *,
+        by: Sequence[str] = (),
     ) -> list[Row]:
         """``measures`` over the rows of each piece of time (``bin``, from 0) of the whole table, or of each ``group`` that
-        ``bins`` names."""
+        ``bins`` names; there, over those that agree in ``by``."""

@@ -82,14 +82,14 @@ def _asking(bootstrap: str, now_ms: int) -> Callable[[Iterator[Any]], Iterator[A
             for batch in batches:
                 pairs = zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
                 found = cluster.offsets(set(pairs), LATEST)
-                remarks = kafka_source.open_transaction_remarks(bootstrap, found)
+                held_up = kafka_source.held_up_partitions(bootstrap, found)
                 rows = [
                     {
                         "topic": topic,
                         "partition": partition,
                         "end_offset": end,
                         "at": now_ms * 1000,
-                        "open_transaction": remarks.get((topic, partition)),
+                        "open_transaction": held_up.get((topic, partition)),
                     }
                     for (topic, partition), end in found.items()
                 ]
@@ -115,7 +115,7 @@ def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
         F.col("partition").cast("int"),
         F.col("end_offset").cast("bigint"),
         at.alias("at"),
-        F.expr("string(null) as open_transaction"),
+        F.lit(None).cast(END_OFFSETS.columns[-1].type).alias("open_transaction"),
     ).where("topic is not null and partition is not null and end_offset is not null")
 
 

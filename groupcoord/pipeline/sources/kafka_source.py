@@ -250,29 +250,30 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
         offset = int(found.last_offset[-1]) + 1
 
 
-def open_transaction_remarks(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], str]:
-    """Of ``ends``, the partitions in which a consumer that reads committed stops before the end: why, in words."""
+def held_up_partitions(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Of ``ends``, the partitions in which a consumer that reads committed stops before the end, each with what
+    ``open_transaction`` of END_OFFSETS says."""
     with ClusterReader(bootstrap) as committed, ClusterReader(bootstrap, isolation_level=READ_UNCOMMITTED) as cluster:
         stable = committed.offsets(set(ends), LATEST)
-        held_up = {
-            place: ends[place] - stable[place] for place in sorted(ends) if stable.get(place, ends[place]) < ends[place]
+        return {
+            place: {"stable_offset": stable[place], **_oldest_open_transaction(cluster, place)}
+            for place in sorted(ends)
+            if stable.get(place, ends[place]) < ends[place]
         }
-        return {place: _held_up(cluster, place, stable[place], behind) for place, behind in held_up.items()}
 
 
-def _held_up(cluster: ClusterReader, place: tuple[str, int], stable: int, behind: int) -> str:
-    topic, partition = place
-    who = ""
-    if found := cluster.open_transactions(topic, partition):
-        fetched = cluster.fetch(topic, partition, found[0].first_offset)
-        starts, _ = walk(fetched.records)
-        began = headers(np.frombuffer(fetched.records, np.uint8), starts[:1]).base_timestamp.tolist()
-        since = f", since {datetime.fromtimestamp(began[0] / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if began else ""
-        who = f" of producer {found[0].producer_id}{since}"
-    return (
-        f"{behind:,} {'offset is' if behind == 1 else 'offsets are'} behind an open transaction{who}: "
-        f"consumers that read committed stop at offset {stable:,}"
-    )
+def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> dict[str, Any]:
+    """Who began it, and when; nothing if the cluster does not tell."""
+    found = cluster.open_transactions(*place)
+    if not found:
+        return {}
+    fetched = cluster.fetch(*place, found[0].first_offset)
+    starts, _ = walk(fetched.records)
+    began = headers(np.frombuffer(fetched.records, np.uint8), starts[:1]).base_timestamp.tolist()
+    return {
+        "producer_id": found[0].producer_id,
+        "since": datetime.fromtimestamp(began[0] / 1000, UTC) if began else None,
+    }
 
 
 def _within(batch: Any, start: int, end: int) -> Any:

@@ -16,7 +16,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_PAUSES, COMMIT_RATES, LAG, ZOMBIES
+from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_PAUSES, COMMIT_RATES, LAG, OPEN_TRANSACTIONS, ZOMBIES
 from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, key
 
 TIMES_USUAL = 10
@@ -220,6 +220,16 @@ _STATUS = """case
     when size(lags) >= 2 and lags = sort_array(lags) then 'WARN'
     else 'OK'
     end"""
+
+
+def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
+    """The rows of ``held_up`` (END_OFFSETS) as OPEN_TRANSACTIONS, with the groups whose ``current`` offsets are there."""
+    groups = current.groupBy(*PARTITION).agg(F.sort_array(F.collect_set("group")).alias("groups"))
+    return (
+        held_up.join(groups, PARTITION, "left")
+        .select(*PARTITION, "end_offset", "open_transaction.*", "groups")
+        .select(*OPEN_TRANSACTIONS.names)
+    )
 
 
 def lag(

@@ -93,6 +93,8 @@ FEWEST = 5
 """The fewest rebalances that make a storm."""
 APART_S = 60
 """The longest time between two rebalances of a storm."""
+_RANDOM_UUID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+"""What Kafka puts behind the group instance id or client id to make a member id. Source: ClassicGroup.generateMemberId."""
 
 
 def storms(rebalances: DataFrame) -> DataFrame:
@@ -114,6 +116,16 @@ def storms(rebalances: DataFrame) -> DataFrame:
         .agg(F.min(F.struct(-F.col("times"), "cause_kind")).alias("first"), F.max("times").alias("times"))
         .select("group", "run", "first.cause_kind", F.col("times").cast("int").alias("of_cause_kind"))
     )
+    members = (
+        runs.select("group", "run", "cause_kind", F.expr("explode(concat(joined, left)) as id"))
+        .groupBy("group", "run", "cause_kind", F.regexp_replace("id", _RANDOM_UUID, "").alias("name"))
+        .agg(F.count("*").alias("times"))
+        .groupBy("group", "run", "cause_kind")
+        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "name"))).alias("counted"))
+        .select(
+            "group", "run", "cause_kind", F.expr("transform(slice(counted, 1, 4), c -> c.name) as of_cause_members")
+        )
+    )
     return (
         runs.groupBy("group", "run")
         .agg(
@@ -130,6 +142,7 @@ def storms(rebalances: DataFrame) -> DataFrame:
         .where((F.col("rebalances") >= FEWEST) & ~F.col("is_start"))
         .join(causes, ["group", "run"])
         .join(kinds, ["group", "run"])
+        .join(members, ["group", "run", "cause_kind"], "left")
         .select(*STORMS.names)
     )
 

@@ -1,9 +1,11 @@
 """A transaction that hangs hides neither what is behind it in the log of commits nor how far behind a group is."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
 from groupcoord.pipeline.columnar_decoder import is_of_places
@@ -13,11 +15,13 @@ from groupcoord.pipeline.sources.segment_files import read_piece, survey
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 from tests.pipeline.random_log import START_MS, RandomLog
+from tests.pipeline.test_run import run
 
 CONFIG: dict[str, object] = {
     "offsets.topic.num.partitions": 2,
     "offsets.retention.minutes": 2_000_000,
     "log.cleaner.enable": False,
+    "log.retention.ms": -1,
 }
 ORDERS = ("orders", 0)
 
@@ -85,7 +89,30 @@ def test_the_end_of_a_topic_is_where_it_ends_and_what_holds_readers_up_is_told(a
     with ClusterReader(address, isolation_level=READ_UNCOMMITTED) as cluster:
         ends = cluster.offsets({ORDERS, ("orders", 1)}, LATEST)
     assert ends[ORDERS] == 1101
-    assert kafka_source.open_transaction_remarks(address, ends) == {
-        ORDERS: "1,001 offsets are behind an open transaction of producer 7, since 2026-01-01 00:00:00 UTC: "
-        "consumers that read committed stop at offset 100"
+    since = datetime.fromtimestamp(START_MS / 1000, UTC)
+    assert kafka_source.held_up_partitions(address, ends) == {
+        ORDERS: {"stable_offset": 100, "producer_id": 7, "since": since}
     }
+
+
+def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
+    spark: SparkSession, tmp_path: Path, address: str
+) -> None:
+    tables = run(spark, f"kafka:{address}", tmp_path / "out")
+    [found] = tables["open_transactions"]
+    there = {row["group"] for row in tables["current_offsets"] if (row["topic"], row["partition"]) == ORDERS}
+    since = datetime.fromtimestamp(START_MS / 1000, UTC)
+    assert found == {
+        "topic": "orders",
+        "partition": 0,
+        "stable_offset": 100,
+        "end_offset": 1101,
+        "producer_id": 7,
+        "since": since,
+        "groups": sorted(there),
+    }
+    [remark] = [row["what"] for row in tables["source_warnings"] if row["where"] == "orders-0"]
+    assert remark == (
+        "1,001 offsets are behind an open transaction of producer 7, since 2026-01-01 00:00:00 UTC: "
+        "consumers that read committed stop at offset 100"
+    )

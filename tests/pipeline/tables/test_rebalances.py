@@ -203,6 +203,29 @@ def test_a_storm_is_five_rebalances_none_more_than_a_minute_after_the_last(spark
     assert storms(compared(spark, *calm, *busy[:4])).count() == 0
 
 
+def test_a_storm_names_who_came_and_went_in_the_rebalances_of_its_most_frequent_kind(spark: SparkSession) -> None:
+    def uuid(number: int) -> str:
+        return f"0b0b0b0b-1111-2222-3333-{number:012x}"
+
+    restarts = [
+        generation(
+            10 + number,
+            10 + number,
+            *(member(f"{name}-{uuid(number // every)}", {"t": [0]}, client=name) for name, every in LIVES.items()),
+            appended=at(10 * number),
+        )
+        for number in range(9)
+    ]
+    found = storms(compared(spark, *restarts))
+    assert rows(found, "cause_kind", "of_cause_kind", "of_cause_members") == [
+        ("members_restarted", 8, ["bob", "carl-2", "dora", "emil"])
+    ]
+
+
+LIVES = {"emil": 5, "dora": 4, "carl-2": 2, "fred": 9, "bob": 1}
+"""Client ids, and for how many generations each lives under one member id."""
+
+
 def test_members_that_come_one_by_one_into_a_new_group_are_no_storm(spark: SparkSession) -> None:
     def come(first: int) -> list[dict[str, Any]]:
         return [

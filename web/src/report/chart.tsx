@@ -3,7 +3,6 @@
 import { scaleLinear } from "d3-scale";
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
-import { From } from "./table.tsx";
 import { axisLabel, moment, visible } from "./text.ts";
 
 const WIDTH = 1_000;
@@ -39,7 +38,6 @@ export interface Row {
 
 export interface ChartProps {
   title: string;
-  from: string[];
   startMs: number;
   endMs: number;
   rows: Row[];
@@ -66,7 +64,7 @@ function round(value: number): number {
   return Math.round(10 * value) / 10;
 }
 
-export function Chart({ title, from, startMs, endMs, rows, rowHeight = ROW_HEIGHT, shades = [], lines = [], children }: ChartProps) {
+export function Chart({ title, startMs, endMs, rows, rowHeight = ROW_HEIGHT, shades = [], lines = [], children }: ChartProps) {
   const id = useId();
   const [said, setSaid] = useState<{ text: string; line: number }>({ text: "", line: -1 });
   const height = rowHeight * rows.length;
@@ -82,7 +80,7 @@ export function Chart({ title, from, startMs, endMs, rows, rowHeight = ROW_HEIGH
   };
   return (
     <figure>
-      <figcaption><b>{title}</b> {interval} <From tables={from} /></figcaption>
+      <figcaption><b>{title}</b> {interval}</figcaption>
       <div class="chart" style={{ "--row": `${rowHeight}px` }}>
         <ul class="labels">
           {rows.map(({ label, title: whole, suffix }, place) => (

@@ -1,8 +1,10 @@
 /** One of the most troubled groups: what happened to it, drawn and in words. */
-import { isOfKip848, tablesOf, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
+import { useEffect, useState } from "preact/hooks";
+import { isOfKip848, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
 import { memberColours, OTHERS, OwnershipChart, TimelineChart } from "./group_charts.tsx";
 import { LagTable, WhatIfTable } from "./shared_tables.tsx";
-import { bar, count, figures, From, LeftOut, Name, name, Table, text, Time, time, words, type Cell } from "./table.tsx";
+import { bars, count, figures, LeftOut, Name, name, Table, text, Time, time, words, type Cell } from "./table.tsx";
+import { reasons } from "./sentences.ts";
 import { amount, duration, number, visible } from "./text.ts";
 
 export interface ArticleProps {
@@ -10,20 +12,46 @@ export interface ArticleProps {
   detail: GroupDetail;
   vocabulary: Vocabulary;
   whatIf: AssignorResult[] | undefined;
+  /** Is it open from the beginning? */
+  isOpen: boolean;
 }
 
-export function GroupArticle({ id, detail, vocabulary, whatIf }: ArticleProps) {
+/** A group under its name and what is wrong with it; what happened to it is drawn when somebody looks, or prints. */
+export function GroupArticle({ id, detail, vocabulary, whatIf, isOpen: isFirst }: ArticleProps) {
+  const isWanted = () => location.hash === `#${id}`;
+  const [isOpen, setOpen] = useState(() => isFirst || isWanted());
+  useEffect(() => {
+    const follow = () => isWanted() && setOpen(true);
+    const open = () => setOpen(true);
+    addEventListener("hashchange", follow);
+    addEventListener("beforeprint", open);
+    return () => {
+      removeEventListener("hashchange", follow);
+      removeEventListener("beforeprint", open);
+    };
+  }, [id]);
   const { group } = detail;
   return (
     <article id={id}>
-      <h3><Name text={group.group} longest={120} /></h3>
+      <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary><h3><Name text={group.group} longest={120} /></h3> <span class="quiet">{reasons(group, vocabulary) || "nothing is wrong with it"}</span></summary>
+        {isOpen && <History detail={detail} vocabulary={vocabulary} whatIf={whatIf} />}
+      </details>
+    </article>
+  );
+}
+
+function History({ detail, vocabulary, whatIf }: Omit<ArticleProps, "id" | "isOpen">) {
+  const { group } = detail;
+  return (
+    <>
       <p>
         {group.kind}, {group.state === "Stable" ? amount(group.members, "members") : group.state === "Empty" ? "without members" : "gone by now"}
         {group.protocol && <>; assignor <Name text={group.protocol} /></>}
-        {group.generation ? `; ${isOfKip848(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>} <From tables={["group_health"]} />
+        {group.generation ? `; ${isOfKip848(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>}
       </p>
       {detail.epochs.filter(({ cause_kind }) => cause_kind === "became_consumer" || cause_kind === "became_classic").map(({ at_ts, cause }) => (
-        <p key={at_ts}><Time ms={at_ts} />: {visible(cause)}. <From tables={["modern_epochs"]} /></p>
+        <p key={at_ts}><Time ms={at_ts} />: {visible(cause)}.</p>
       ))}
       <TimelineChart detail={detail} />
       <InWords detail={detail} vocabulary={vocabulary} />
@@ -37,18 +65,14 @@ export function GroupArticle({ id, detail, vocabulary, whatIf }: ArticleProps) {
       )}
       <Gaps detail={detail} />
       {whatIf && <WhatIfTable caption="With other assignors" results={whatIf} />}
-    </article>
+    </>
   );
 }
 
 /** How much of the score each symptom contributes. */
 function scoreText({ group }: GroupDetail, { symptoms }: Vocabulary): string {
-  const parts = symptoms.filter(({ column }) => group.points[column]).map(({ column, meaning, among }) => {
-    const seen = group[column] as number;
-    const times = among ? `${number(seen)} of ${number(group[among] as number)}` : `seen ${seen === 1 ? "once" : `${number(seen)} times`}`;
-    return `${meaning} ${number(group.points[column]!, 1)} (${times})`;
-  });
-  return `Score ${number(group.score, 1)}: ${parts.join(", ") || "nothing is wrong with it"}.`;
+  const parts = symptoms.filter(({ column }) => group.points[column]).map(({ column, meaning }) => `${meaning} ${number(group.points[column]!, 1)}`);
+  return `Score ${number(group.score, 1)}${parts.length ? `: ${parts.join(", ")}` : ""}.`;
 }
 
 /** The numbers behind the drawing. */
@@ -62,7 +86,6 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
           <summary>{amount(epochs.length, "epochs")} in words</summary>
           <Table
             caption="The epochs that are drawn"
-            from={["modern_epochs"]}
             columns={[figures("Epoch"), words("At", "UTC"), words("What began it"), figures("Members"), figures("Classic", "members"), figures("To give back", "partitions"), figures("To get", "partitions"), words("Target after"), words("All have it after")]}
             rows={epochs.map((one) => [
               count(one.group_epoch), time(one.at_ts, true), name(one.cause, 200), count(one.members), count(one.classic_members), count(one.to_revoke), count(one.to_assign), after(one.at_ts, one.assigned_ts), after(one.at_ts, one.reconciled_ts),
@@ -76,7 +99,6 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
           <summary>{amount(changes.length, "changes")} in the lives of members in words</summary>
           <Table
             caption="What members had, and what they were to have"
-            from={["modern_members"]}
             columns={[words("At", "UTC"), words("Client"), words("Member"), words("What"), figures("Epoch"), figures("Has", "partitions"), figures("To give back", "partitions"), figures("Target", "partitions")]}
             rows={changes.map((one) => [
               time(one.at_ts, true), name(`${one.client_id ?? ""}${one.is_classic ? " (classic)" : ""}`), name(one.member), text(vocabulary.member_events[one.event] ?? one.event), count(one.member_epoch), count(one.partitions), count(one.revoking), count(one.target),
@@ -90,7 +112,6 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
           <summary>{amount(rebalances.length, "rebalances")} in words</summary>
           <Table
             caption="The rebalances that are drawn"
-            from={[isModern ? "modern_rebalances" : "rebalances"]}
             columns={[figures(isModern ? "Epoch" : "Generation"), words("At", "UTC"), words("Likely cause"), figures("Members"), figures("Partitions"), figures("Moved"), figures("Needlessly"), figures("Imbalance")]}
             rows={rebalances.map((one) => [
               count(one.generation), time(one.at_ts, true), name(one.likely_cause, 200), count(one.members_after), count(one.partitions_total), count(one.moved), count(one.moved_needlessly), count(one.imbalance),
@@ -103,7 +124,6 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
           <summary>{amount(members.length, "members")} in words</summary>
           <Table
             caption="The members that are drawn"
-            from={tablesOf.members(detail)}
             columns={[words("Client"), words("Member"), words("From", "UTC"), words("Until", "UTC"), figures("Last", "partitions")]}
             rows={members.map(({ client_id, member, spans }) => {
               const last = spans.at(-1)!;
@@ -130,16 +150,14 @@ function Shares({ detail }: { detail: GroupDetail }) {
   const { generation, fair_share, shares } = detail.shares;
   const isModern = isOfKip848(detail);
   const table = isModern ? "modern_skew" : "skew";
-  const highest = Math.max(fair_share, 1, ...shares.map(({ partitions }) => partitions));
   const colours = memberColours(detail.members);
   return (
     <>
       <Table
         caption={`${isModern ? "Who was to have how much in epoch" : "Who has how much in generation"} ${number(generation)}; a fair share (the line) is ${number(fair_share, 2)} partitions`}
-        from={[table]}
-        columns={[words("Client"), words("Member"), figures("Has", "partitions")]}
+        columns={[words("Client"), words("Member"), bars("Has", "partitions", { highest: fair_share, mark: fair_share })]}
         rows={shares.map(({ client_id, member, partitions }) => [
-          name(client_id), name(member), bar(partitions, highest, { mark: fair_share / highest, fill: colours.get(member) ?? OTHERS }),
+          name(client_id), name(member), count(partitions, 0, colours.get(member) ?? OTHERS),
         ])}
       />
       <LeftOut count={detail.shares_left_out} what="members, that have no more" table={table} />
@@ -153,7 +171,6 @@ function Gaps({ detail }: { detail: GroupDetail }) {
     <>
       <Table
         caption="Where its commits stopped for longest"
-        from={["commit_gaps"]}
         columns={[words("Topic"), figures("Partition"), words("From", "UTC"), words("To", "UTC"), words("For"), words("Usual")]}
         rows={detail.gaps.map((one) => [
           name(one.topic), count(one.partition), time(one.from_ts), one.to_ts === null ? { shown: "end of the log", value: null } : time(one.to_ts), lasting(1_000 * one.gap_seconds), lasting(1_000 * one.usual_seconds),

@@ -1,6 +1,6 @@
 /** What is drawn of a group: its members, rebalances and commits, and whose each partition was; and of all groups together. */
 import { box, Chart, ROW_HEIGHT, timeScale, type Line, type Row, type Shape } from "./chart.tsx";
-import { tablesOf, type Bins, type CommitHistogram, type Epoch, type GroupDetail, type MemberTimeline, type Overview, type Rebalance } from "./model.ts";
+import { isOfKip848, type Bins, type CommitHistogram, type Epoch, type GroupDetail, type MemberTimeline, type Overview, type Rebalance } from "./model.ts";
 import { amount, duration, moment, number, shortened } from "./text.ts";
 import { LeftOut } from "./table.tsx";
 
@@ -44,7 +44,7 @@ export function ActivityChart({ overview }: { overview: Overview }) {
   const scale = timeScale(bins.start_ts, endMs);
   const rows = [barsRow(rebalances, bins, scale, "rebalances", "var(--m1)"), barsRow(commits.counts, commits.bins, scale, "commits", "var(--m0)")];
   return (
-    <Chart title="Rebalances and commits of all groups" from={["rebalances", "modern_rebalances", commits.table]} startMs={bins.start_ts} endMs={endMs} rows={rows} rowHeight={TALL}>
+    <Chart title="Rebalances and commits of all groups" startMs={bins.start_ts} endMs={endMs} rows={rows} rowHeight={TALL}>
       <p class="quiet">
         The highest bars are {amount(Math.max(...rebalances), "rebalances")} in {duration(bins.width_ms)} and {amount(Math.max(...commits.counts), "commits")} in {duration(commits.bins.width_ms)}.
       </p>
@@ -71,9 +71,8 @@ export function TimelineChart({ detail }: { detail: GroupDetail }) {
   const lines = linesOf(detail, scale);
   const seen = new Set(lines.map(({ kind }) => kind));
   const title = epochs.length ? "Members, epochs and commits" : "Members, rebalances and commits";
-  const from = [...(commits ? [commits.table] : []), ...tablesOf.members(detail), ...tablesOf.rebalances(detail), ...(storms.length ? ["storms"] : [])];
   return (
-    <Chart title={title} from={from} startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} shades={shades} lines={lines}>
+    <Chart title={title} startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} shades={shades} lines={lines}>
       {(seen.size > 0 || storms.length > 0) && (
         <ul class="legend">
           {Object.entries(CAUSE_LINES).filter(([kind]) => seen.has(kind)).map(([kind, { meaning }]) => (
@@ -87,8 +86,8 @@ export function TimelineChart({ detail }: { detail: GroupDetail }) {
           Each line is an epoch of the group. “reconciling” is thin until there is a target assignment for it, then thick until every member has its part. A member is pale while it does not have what it is to have, or is away.
         </p>
       )}
-      <LeftOut count={detail.members_left_out} what="members are not drawn, that were in it earlier" table={tablesOf.members(detail).at(-1)!} isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
-      <LeftOut count={detail.rebalances_left_out} what="rebalances are not drawn, that were earlier" table={detail.group.kind === "consumer" ? "modern_rebalances" : "rebalances"} />
+      <LeftOut count={detail.members_left_out} what="members are not drawn, that were in it earlier" table={isOfKip848(detail) ? "modern_members" : "skew"} isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
+      <LeftOut count={detail.rebalances_left_out} what="rebalances are not drawn, that were earlier" table={isOfKip848(detail) ? "modern_rebalances" : "rebalances"} />
       {!members.length && <p class="quiet">No member is known, or what members were given cannot be read.</p>}
     </Chart>
   );
@@ -114,11 +113,10 @@ export function OwnershipChart({ detail }: { detail: GroupDetail }) {
     }
     return { label: shortened(topic), suffix: `-${partition}`, title: place, shapes: [...shapes.values()] };
   });
-  const from = [...tablesOf.owners(detail), ...tablesOf.rebalances(detail)];
   return (
-    <Chart title="Whose each partition was" from={from} startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} lines={linesOf(detail, scale, "thin")}>
+    <Chart title="Whose each partition was" startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} lines={linesOf(detail, scale, "thin")}>
       <p class="quiet">Colours are those of the members above.{detail.epochs.length > 0 && " A narrow bar: its owner was told to give it back, and has not yet."}</p>
-      <LeftOut count={detail.partitions_left_out} what="partitions, that changed hands less often" table={tablesOf.owners(detail).at(-1)!} isAtLeast={detail.partitions_left_out >= AT_LEAST_FROM} />
+      <LeftOut count={detail.partitions_left_out} what="partitions, that changed hands less often" table={isOfKip848(detail) ? "modern_ownership" : "ownership"} isAtLeast={detail.partitions_left_out >= AT_LEAST_FROM} />
     </Chart>
   );
 }

@@ -11,6 +11,8 @@ export interface Report {
   storms_left_out: number;
   pauses: { group: string; from_ts: number; to_ts: number | null; seconds: number; partitions: number }[];
   pauses_left_out: number;
+  open_transactions: OpenTransaction[];
+  open_transactions_left_out: number;
   statuses: { status: string | null; partitions: number; lag: number | null }[];
   lags: Lag[];
   what_if: { together: AssignorResult[]; groups: Record<string, AssignorResult[]> } | null;
@@ -140,6 +142,19 @@ export interface Storm {
   cause_kind: string;
   of_cause_kind: number;
   likely_causes: string[];
+  of_cause_members: string[];
+  what_if: { assignor: string; pauses: number }[];
+}
+
+export interface OpenTransaction {
+  topic: string;
+  partition: number;
+  stable_offset: number;
+  end_offset: number;
+  producer_id: number | null;
+  since_ts: number | null;
+  groups: string[];
+  groups_left_out: number;
 }
 
 export interface Lag {
@@ -229,19 +244,6 @@ export function parseReport(text: string): Report {
     if (!key.endsWith("_ts") || typeof value !== "string") return value;
     return value.endsWith(" ms since 1970") ? parseInt(value, 10) : Date.parse(value);
   }) as Report;
-}
-
-/** The tables that say something of a group; one that changed its protocol has several. */
-export const tablesOf = {
-  members: (detail: GroupDetail) => either(detail, "skew", "modern_members"),
-  rebalances: (detail: GroupDetail) => either(detail, "rebalances", "modern_epochs"),
-  owners: (detail: GroupDetail) => either(detail, "ownership", "modern_ownership"),
-};
-
-function either(detail: GroupDetail, classic: string, modern: string): string[] {
-  const isModern = isOfKip848(detail);
-  const wasClassic = !isModern || !detail.rebalances.every((each) => each.is_target);
-  return [...(wasClassic ? [classic] : []), ...(isModern || detail.epochs.length ? [modern] : [])];
 }
 
 export function isOfKip848(detail: GroupDetail): boolean {

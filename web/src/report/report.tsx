@@ -3,16 +3,20 @@ import { render } from "preact";
 import { embedded } from "../data.ts";
 import "../kit/style.css";
 import { ThemeToggle } from "../kit/theme.tsx";
+import { GroupsPanel } from "./groups_panel.tsx";
 import { parseReport, type Report, type Vocabulary } from "./model.ts";
 import "./report.css";
-import { DetailsPanel, GroupsPanel, LagPanel, OverviewPanel, QualityPanel, StormsPanel, WhatIfPanel } from "./sections.tsx";
+import { DetailsPanel, LagPanel, OverviewPanel, QualityPanel, StormsPanel, WhatIfPanel } from "./sections.tsx";
 
 const app = document.getElementById("app")!;
 
 async function begin(): Promise<void> {
   const [report, vocabulary] = await Promise.all([embedded("report"), embedded("vocabulary")]);
   if (report === null || vocabulary === null) app.textContent = "There is no report in this file: `groupcoord pipeline run` puts one in.";
-  else render(<ReportPage report={parseReport(report)} vocabulary={JSON.parse(vocabulary) as Vocabulary} />, app);
+  else {
+    render(<ReportPage report={parseReport(report)} vocabulary={JSON.parse(vocabulary) as Vocabulary} />, app);
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  }
 }
 
 function ReportPage({ report, vocabulary }: { report: Report; vocabulary: Vocabulary }) {
@@ -30,7 +34,7 @@ function ReportPage({ report, vocabulary }: { report: Report; vocabulary: Vocabu
     <div class="report">
       <header>
         <div class="title"><h1>What the consumer groups did</h1><ThemeToggle /></div>
-        <p>All times are in UTC. Every number says which table it is from: Parquet files in <code>tables</code> beside this page.</p>
+        <p>All times are in UTC.</p>
         <nav aria-label="Sections">
           <ul>{sections.filter(([, , isThere]) => isThere).map(([id, title]) => <li key={id}><a href={`#${id}`}>{title}</a></li>)}</ul>
         </nav>

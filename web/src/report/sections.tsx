@@ -1,57 +1,79 @@
-/** The parts of the report: all groups in figures, by trouble, one by one, their storms and lags, and how whole the data is. */
+/** The parts of the report: what happened, all groups in figures, one by one, their storms and lags, and how whole the data is. */
 import { Fragment, type ComponentChild } from "preact";
 import { Term } from "../kit/glossary.tsx";
 import { Panel } from "../kit/panel.tsx";
 import { GroupArticle } from "./group_article.tsx";
 import { ActivityChart } from "./group_charts.tsx";
-import type { NamedCount, Report, Vocabulary } from "./model.ts";
+import type { NamedCount, OpenTransaction, Report, Vocabulary } from "./model.ts";
+import { alternativeTo, causeOf, reasons } from "./sentences.ts";
 import { groupName, LagTable, WhatIfTable, type Anchors } from "./shared_tables.tsx";
-import { bar, count, figures, From, LeftOut, Name, name, NoneOf, Table, text, Time, time, words } from "./table.tsx";
+import { Sources } from "./sources.tsx";
+import { bars, count, figures, LeftOut, Name, name, NoneOf, Table, text, Time, time, words } from "./table.tsx";
 import { amount, duration, number } from "./text.ts";
+
+const OVERVIEW_TABLES = {
+  "Groups to look at": ["group_health"], "Open transactions": ["open_transactions"], Storms: ["storms"], "What other assignors would have stopped": ["what_if"], Pauses: ["commit_pauses"],
+  "The log": ["log_partitions", "record_counts"], Groups: ["group_health"], Commits: ["commits", "commit_rates", "lag"], "Rebalances, partitions moved, causes": ["rebalances", "modern_rebalances"], "Odd commits": ["zombies"], Lag: ["lag"],
+};
+const GROUP_TABLES = {
+  "State and score": ["group_health"], Members: ["skew", "modern_members"], Rebalances: ["rebalances", "modern_rebalances"], Epochs: ["modern_epochs"], "Who was to have how much": ["skew", "modern_skew"], Storms: ["storms"],
+  Commits: ["commits", "commit_rates"], "Whose each partition was": ["ownership", "modern_ownership"], Lags: ["lag"], "Where commits stopped": ["commit_gaps"], "Other assignors": ["what_if_summary"],
+};
+const QUALITY_TABLES = {
+  Records: ["record_counts"], "Not decoded": ["bad_records"], "Members that could not be read": ["generations"], Warnings: ["source_warnings"], "Partitions of the log": ["log_partitions"],
+};
 
 export function OverviewPanel({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
   const { overview: of, run } = report;
-  const rebalanced = ["rebalances", "modern_rebalances"];
   return (
-    <Panel id="overview" title="Overview">
+    <Panel id="overview" title="Overview" aside={<Sources tables={OVERVIEW_TABLES} />}>
+      <Incidents report={report} vocabulary={vocabulary} anchors={anchors} />
+      <h3>The log</h3>
       <p>Read from <Name text={run.source} longest={120} />.</p>
       <History report={report} />
       {run.as_of !== null && <p>As of {run.as_of}: later records do not count.</p>}
       <dl class="facts">
-        <Fact title="Records read" value={of.records} more={`of ${amount(of.log_partitions, "partitions")} of the log`} from={["record_counts", "log_partitions"]} />
+        <Fact title="Records read" value={of.records} more={`of ${amount(of.log_partitions, "partitions")} of the log`} />
         <Fact
           title="Groups"
           value={of.groups}
           more={`${number(of.groups_with_members)} with members, ${number(of.groups - of.groups_with_members - of.groups_gone)} without${of.groups_gone ? `, ${number(of.groups_gone)} gone` : ""}`}
-          from={["group_health"]}
         />
-        <Fact title="Commits" value={of.commits} more={`for ${amount(of.partitions, "partitions")}`} from={["commit_rates", "lag"]} />
-        <Fact title="Rebalances" value={of.rebalances} more={of.hidden_generations ? `${amount(of.hidden_generations, "generations")} between them left no record` : ""} from={rebalanced} />
-        <Fact title="Partitions moved" value={of.moved} more={`${number(of.moved_needlessly)} of them needlessly`} from={rebalanced} />
-        <Fact title="Storms" value={of.storms} more="of five rebalances or more in a row" from={["storms"]} />
-        <Fact title="Commits stopped" value={of.commit_gaps} more="times, far longer than usual" from={["commit_pauses"]} />
-        <Fact title="Odd commits" value={of.zombies} more="as if by who had lost the partition" from={["zombies"]} />
-        <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} from={["lag"]} />
+        <Fact title="Commits" value={of.commits} more={`for ${amount(of.partitions, "partitions")}`} />
+        <Fact title="Rebalances" value={of.rebalances} more={of.hidden_generations ? `${amount(of.hidden_generations, "generations")} between them left no record` : ""} />
+        <Fact title="Partitions moved" value={of.moved} more={`${number(of.moved_needlessly)} of them needlessly`} />
+        <Fact title="Storms" value={of.storms} more="of five rebalances or more in a row" />
+        <Fact title="Commits stopped" value={of.commit_gaps} more="times, far longer than usual" />
+        <Fact title="Odd commits" value={of.zombies} more="as if by who had lost the partition" />
+        <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} />
       </dl>
-      <Incidents report={report} vocabulary={vocabulary} anchors={anchors} />
       <ActivityChart overview={of} />
       <Causes report={report} vocabulary={vocabulary} anchors={anchors} />
     </Panel>
   );
 }
 
-/** How many storms and how many pauses are told at the top of the page. */
+/** How many incidents of each kind are told at the top of the page. */
 const TOLD = 5;
+/** How many groups are named that should be looked at first. */
+const FIRST = 3;
 
-/** What happened, in a sentence for each storm and each pause. */
+/** What to look at, and what happened: a sentence for each. */
 function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
-  const { storms, pauses } = report;
+  const { storms, pauses, open_transactions: open } = report;
+  const troubled = report.groups.filter(({ score }) => score > 0);
   return (
     <>
+      <Sentences title="Look at these groups first" leftOut={0} what="" table="group_health">
+        {troubled.slice(0, FIRST).map((one) => <li key={one.group}>{groupName(one.group, anchors).shown}: {reasons(one, vocabulary)}.</li>)}
+      </Sentences>
+      <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="partitions with an open transaction">
+        {open.slice(0, TOLD).map((one) => <li key={`${one.topic} ${one.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
+      </Sentences>
       <Sentences title="The largest storms" table="storms" leftOut={storms.length - TOLD + report.storms_left_out} what="storms with fewer rebalances">
         {storms.slice(0, TOLD).map((one) => (
           <li key={`${one.group} ${one.from_ts}`}>
-            {groupName(one.group, anchors).shown}: {amount(one.rebalances, "rebalances")} in {duration(one.to_ts - one.from_ts)}, from <Time ms={one.from_ts} /> UTC on; {number(one.of_cause_kind)} of them: {vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind}.
+            {groupName(one.group, anchors).shown}: {amount(one.rebalances, "rebalances")} in {duration(one.to_ts - one.from_ts)}, from <Time ms={one.from_ts} /> UTC on; {number(one.of_cause_kind)} of them: {causeOf(one, vocabulary)}{alternativeTo(one) && `; ${alternativeTo(one)}`}.
           </li>
         ))}
       </Sentences>
@@ -66,11 +88,21 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
   );
 }
 
+function OpenTransactionText({ one, anchors }: { one: OpenTransaction; anchors: Anchors }) {
+  const { topic, partition, groups, groups_left_out: more } = one;
+  return (
+    <>
+      <Name text={`${topic}-${partition}`} />: a transaction{one.producer_id !== null && ` of producer ${one.producer_id}`} is open{one.since_ts !== null && <> since <Time ms={one.since_ts} /> UTC</>}, so that consumers that read committed stop at offset {number(one.stable_offset)}, {amount(one.end_offset - one.stable_offset, "offsets")} before the end
+      {groups.length > 0 && <>; groups there: {groups.map((group, place) => <Fragment key={group}>{place > 0 && ", "}{groupName(group, anchors).shown}</Fragment>)}{more > 0 && ` and ${number(more)} more`}</>}.
+    </>
+  );
+}
+
 function Sentences({ title, table, leftOut, what, children }: { title: string; table: string; leftOut: number; what: string; children: ComponentChild[] }) {
   if (!children.length) return null;
   return (
     <>
-      <p>{title}: <From tables={[table]} /></p>
+      <h3>{title}</h3>
       <ul aria-label={title}>{children}</ul>
       <LeftOut count={leftOut} what={what} table={table} />
     </>
@@ -79,7 +111,6 @@ function Sentences({ title, table, leftOut, what, children }: { title: string; t
 
 function Causes({ report: { causes }, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
   if (!causes.length) return null;
-  const highest = Math.max(...causes.map(({ count }) => count));
   const affected = ({ groups, in_other_groups }: Report["causes"][number]) => (
     <>
       {groups.map(({ group, count: times }, place) => <Fragment key={group}>{place > 0 && ", "}{groupName(group, anchors).shown} {number(times)}</Fragment>)}
@@ -89,10 +120,9 @@ function Causes({ report: { causes }, vocabulary, anchors }: { report: Report; v
   return (
     <Table
       caption="Why groups rebalanced, as far as the log shows it: each rebalance counts once"
-      from={["rebalances", "modern_rebalances"]}
-      columns={[words("Kind of cause"), figures("Rebalances"), words("Most of them in", "group and rebalances")]}
+      columns={[words("Kind of cause"), bars("Rebalances"), words("Most of them in", "group and rebalances")]}
       rows={causes.map((one) => [
-        text(vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind), bar(one.count, highest), { shown: affected(one), value: one.groups[0]!.group },
+        text(vocabulary.cause_kinds[one.cause_kind] ?? one.cause_kind), count(one.count), { shown: affected(one), value: one.groups[0]!.group },
       ])}
     />
   );
@@ -100,66 +130,26 @@ function Causes({ report: { causes }, vocabulary, anchors }: { report: Report; v
 
 function History({ report: { overview: of } }: { report: Report }) {
   if (of.from_ts === null || of.to_ts === null) return <p>No record has a time.</p>;
-  const from = <From tables={["log_partitions"]} />;
   return (
     <p>
       The log is from <Time ms={of.from_ts} /> to <Time ms={of.to_ts} /> UTC: {duration(of.to_ts - of.from_ts)}.{" "}
       {of.missing ? (
         <>
-          <strong>{of.groups_with_gaps ? `The history of ${amount(of.groups_with_gaps, "groups")} of ${number(of.groups)} has gaps` : "No history of a group has gaps"}</strong>: {amount(of.missing, "offsets")} of the log are missing, which compaction has taken. From <Time ms={of.whole_from_ts} /> UTC on nothing is missing anywhere; for each group its row says from when on. <From tables={["log_partitions", "group_health"]} />
+          <strong>{of.groups_with_gaps ? `The history of ${amount(of.groups_with_gaps, "groups")} of ${number(of.groups)} has gaps` : "No history of a group has gaps"}</strong>: {amount(of.missing, "offsets")} of the log are missing, which compaction has taken. From <Time ms={of.whole_from_ts} /> UTC on nothing is missing anywhere; the section of a group says from when on.
         </>
       ) : (
-        <>History is whole: no offset is missing. {from}</>
+        <>History is whole: no offset is missing.</>
       )}
     </p>
   );
 }
 
-function Fact({ title, value, more, from }: { title: string; value: number | null; more: string; from: string[] }) {
+function Fact({ title, value, more }: { title: string; value: number | null; more: string }) {
   return (
     <div>
       <dt>{title}</dt>
-      <dd><b>{number(value)}</b>{more && <span class="quiet">{more}</span>}<From tables={from} /></dd>
+      <dd><b>{number(value)}</b>{more && <span class="quiet">{more}</span>}</dd>
     </div>
-  );
-}
-
-export function GroupsPanel({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
-  const { groups } = report;
-  const highest = Math.max(0, ...groups.map(({ score }) => score));
-  return (
-    <Panel id="groups" title="Groups by trouble">
-      <p>
-        The score says what to look at first. Each symptom gives its points times log₂(1 + how often it was seen), so that one of many kinds of trouble cannot hide the others; the score is their sum. It is a rule of thumb. <From tables={["group_health"]} />
-      </p>
-      <details>
-        <summary>What each symptom gives</summary>
-        <Table
-          caption="Points"
-          from={["group_health"]}
-          columns={[words("Symptom"), figures("Seen once", "points"), figures("Three times", "points"), words("Counted in")]}
-          rows={vocabulary.symptoms.map(({ meaning, points, table }) => [text(meaning), count(points), count(2 * points), { shown: <code>{table}</code>, value: table }])}
-          isSortable={false}
-        />
-      </details>
-      {groups.length ? (
-        <Table
-          caption="Groups by trouble"
-          from={["group_health"]}
-          columns={[
-            words("Group"), figures("Score", "points"), words("Kind"), words("State"), figures("Members"), figures("Rebalances"), figures("Storms"), figures("Moved", "partitions"), figures("Needlessly", "partitions"),
-            figures("Stopped", "pauses"), figures("Odd", "commits"), figures("Lag", "records"), figures("Not OK", "partitions"), figures("Commits"), words("Last seen", "UTC"),
-          ]}
-          rows={groups.map((one) => [
-            groupName(one.group, anchors), bar(one.score, highest, { digits: 1 }), text(one.kind), text(one.state ?? "gone"), count(one.members), count(one.rebalances), count(one.storms), count(one.moved), count(one.moved_needlessly),
-            count(one.commit_gaps), count(one.zombies), count(one.lag), count(one.late_partitions), count(one.commits), time(one.last_ts),
-          ])}
-        />
-      ) : (
-        <NoneOf what="groups" table="group_health" />
-      )}
-      <LeftOut count={report.groups_left_out} what="groups with lower scores" table="group_health" />
-    </Panel>
   );
 }
 
@@ -167,11 +157,11 @@ export function DetailsPanel({ report, vocabulary, anchors }: { report: Report; 
   const { details, overview, what_if } = report;
   const rest = overview.groups - details.length;
   return (
-    <Panel id="details" title="Group by group">
+    <Panel id="details" title="Group by group" aside={<Sources tables={GROUP_TABLES} />}>
       <p>{rest > 0 ? `The ${number(details.length)} most troubled groups; ${number(rest)} more have no section here, the tables have all of them.` : "All groups."}</p>
-      {details.map((detail) => {
+      {details.map((detail, place) => {
         const { group } = detail.group;
-        return <GroupArticle key={group} id={anchors.get(group)!} detail={detail} vocabulary={vocabulary} whatIf={what_if?.groups[group]} />;
+        return <GroupArticle key={group} id={anchors.get(group)!} detail={detail} vocabulary={vocabulary} whatIf={what_if?.groups[group]} isOpen={place === 0} />;
       })}
     </Panel>
   );
@@ -181,12 +171,11 @@ export function StormsPanel({ report, anchors }: { report: Report; anchors: Anch
   const { storms } = report;
   const causes = (all: string[]) => all.slice(0, 3).join("; ") + (all.length > 3 ? `; and ${amount(all.length - 3, "others")}` : "");
   return (
-    <Panel id="storms" title="Storms">
+    <Panel id="storms" title="Storms" aside={<Sources tables={{ Storms: ["storms"] }} />}>
       <p>Five <Term id="rebalance">rebalances</Term> or more of one group, none more than a minute after the one before.</p>
       {storms.length ? (
         <Table
           caption="The largest storms"
-          from={["storms"]}
           columns={[
             words("Group"), words("From", "UTC"), words("To", "UTC"), figures("Rebalances"), figures("Without a record", "generations"), words("Members", "lowest to highest"), figures("Moved", "partitions"), words("Likely causes"),
           ]}
@@ -195,7 +184,7 @@ export function StormsPanel({ report, anchors }: { report: Report; anchors: Anch
           ])}
         />
       ) : (
-        <NoneOf what="storms" table="storms" />
+        <NoneOf what="storms" />
       )}
       <LeftOut count={report.storms_left_out} what="storms with fewer rebalances" table="storms" />
     </Panel>
@@ -204,20 +193,19 @@ export function StormsPanel({ report, anchors }: { report: Report; anchors: Anch
 
 export function LagPanel({ report, anchors }: { report: Report; anchors: Anchors }) {
   return (
-    <Panel id="lag" title="Lag">
+    <Panel id="lag" title="Lag" aside={<Sources tables={{ Lags: ["lag"] }} />}>
       <p>
         By Burrow's published rules, from the last ten commits: WARN: <Term id="lag" /> never fell; STOP: no commit for longer than these ten took; STALL: commits, but of the same offset; REWIND: an offset went back.
       </p>
       {report.statuses.length ? (
         <Table
           caption="Partitions by status"
-          from={["lag"]}
           columns={[words("Status"), figures("Partitions"), figures("Lag", "records")]}
           rows={report.statuses.map((one) => [text(one.status ?? "unknown: where the topic ends is not known"), count(one.partitions), count(one.lag)])}
           isSortable={false}
         />
       ) : (
-        <NoneOf what="committed offsets" table="lag" />
+        <NoneOf what="committed offsets" />
       )}
       {report.lags.length > 0 && <LagTable caption="The longest lags" lags={report.lags} anchors={anchors} />}
     </Panel>
@@ -227,7 +215,7 @@ export function LagPanel({ report, anchors }: { report: Report; anchors: Anchors
 export function WhatIfPanel({ report: { what_if } }: { report: Report }) {
   if (!what_if) return null;
   return (
-    <Panel id="what-if" title="What if: other assignors">
+    <Panel id="what-if" title="What if: other assignors" aside={<Sources tables={{ "Other assignors": ["what_if_summary"] }} />}>
       <p>
         The members of every <Term id="generation" />, given to other <Term id="assignor">assignors</Term>: how many partitions would have moved, how many of them needlessly, and how many would have stopped meanwhile. Fewer is better.
       </p>
@@ -240,27 +228,25 @@ const WENT: Record<string, string> = { in: "came in", later: "are later than the
 
 export function QualityPanel({ report: { quality: of } }: { report: Report }) {
   return (
-    <Panel id="quality" title="Data quality">
-      <p>{of.adds_up ? "Every record that came in is in one of the tables." : "The counts do not add up."} <From tables={["record_counts"]} /></p>
+    <Panel id="quality" title="Data quality" aside={<Sources tables={QUALITY_TABLES} />}>
+      <p>{of.adds_up ? "Every record that came in is in one of the tables." : "The counts do not add up."}</p>
       <Table
         caption="What came in, and where it went"
-        from={["record_counts"]}
         columns={[words("Records that"), figures("How many", "records")]}
         rows={of.counts.map((one) => [text(WENT[one.what] ?? `are in ${one.what}`), count(one.count)])}
         isSortable={false}
       />
-      <Reasons caption="Records that could not be decoded" table="bad_records" counts={of.bad} />
-      <Reasons caption="Generations whose members could not be read in full" table="generations" counts={of.problems} />
+      <Reasons caption="Records that could not be decoded" counts={of.bad} />
+      <Reasons caption="Generations whose members could not be read in full" counts={of.problems} />
       {of.warnings.length ? (
         <Table
           caption="Warnings of the source"
-          from={["source_warnings"]}
           columns={[words("Where"), words("What"), figures("Log partition"), figures("Records"), figures("Bytes")]}
           rows={of.warnings.map((one) => [name(one.where, 120), name(one.what, 200), count(one.log_partition), count(one.records), count(one.bytes)])}
           isSortable={false}
         />
       ) : (
-        <p>Warnings of the source: none. <From tables={["source_warnings"]} /></p>
+        <p>Warnings of the source: none.</p>
       )}
       <LeftOut count={of.warnings_left_out} what="warnings" table="source_warnings" />
       {of.log_partitions.length ? (
@@ -268,7 +254,6 @@ export function QualityPanel({ report: { quality: of } }: { report: Report }) {
           <summary>{amount(of.log_partitions.length + of.log_partitions_left_out, "partitions")} of the log, one by one</summary>
           <Table
             caption="Partitions of __consumer_offsets that were read"
-            from={["log_partitions"]}
             columns={[
               figures("Log partition"), figures("Records"), figures("Hidden", "by transactions"), figures("Missing", "offsets"), figures("First", "offset"), figures("Last", "offset"), words("From", "UTC"), words("To", "UTC"), words("Whole from", "UTC"),
             ]}
@@ -279,13 +264,13 @@ export function QualityPanel({ report: { quality: of } }: { report: Report }) {
           <LeftOut count={of.log_partitions_left_out} what="partitions, with fewer missing offsets" table="log_partitions" />
         </details>
       ) : (
-        <p>No partition was read. <From tables={["log_partitions"]} /></p>
+        <p>No partition was read.</p>
       )}
     </Panel>
   );
 }
 
-function Reasons({ caption, table, counts }: { caption: string; table: string; counts: NamedCount[] }) {
-  if (!counts.length) return <p>{caption}: none. <From tables={[table]} /></p>;
-  return <Table caption={caption} from={[table]} columns={[words("Why"), figures("How many", "records")]} rows={counts.map((one) => [name(one.what, 200), count(one.count)])} isSortable={false} />;
+function Reasons({ caption, counts }: { caption: string; counts: NamedCount[] }) {
+  if (!counts.length) return <p>{caption}: none.</p>;
+  return <Table caption={caption} columns={[words("Why"), figures("How many", "records")]} rows={counts.map((one) => [name(one.what, 200), count(one.count)])} isSortable={false} />;
 }

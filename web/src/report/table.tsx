@@ -1,4 +1,4 @@
-/** Tables that sort by any column, and the parts that their cells are made of. */
+/** Tables that sort by any column, a page of rows at a time, and the parts that their cells are made of. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isoTime, moment, number, shortened, UNKNOWN, visible } from "./text.ts";
@@ -7,80 +7,108 @@ export interface Column {
   title: string;
   unit?: string;
   isNumber?: boolean;
+  bar?: BarOptions;
+}
+
+/** A bar beside each number compares it with the other rows. `highest` is the longest bar if no row has more; `mark` draws a line. */
+export interface BarOptions {
+  highest?: number;
+  mark?: number;
 }
 
 /** What a cell shows, and what its column is sorted by. */
 export interface Cell {
   shown: ComponentChildren;
   value: string | number | null;
+  /** The colour of its bar. */
+  fill?: string;
 }
 
 export interface TableProps {
   caption: string;
-  /** The tables of the pipeline that it is from. */
-  from: string[];
   columns: Column[];
   rows: Cell[][];
   isSortable?: boolean;
+  class?: string;
 }
 
 export const words = (title: string, unit = ""): Column => ({ title, unit });
 export const figures = (title: string, unit = ""): Column => ({ title, unit, isNumber: true });
+export const bars = (title: string, unit = "", bar: BarOptions = {}): Column => ({ ...figures(title, unit), bar });
 
 export const text = (said: string): Cell => ({ shown: visible(said), value: said });
 export const name = (said: string, longest?: number): Cell => ({ shown: <Name text={said} longest={longest} />, value: said });
 export const time = (ms: number | null, withMs = false): Cell => ({ shown: <Time ms={ms} withMs={withMs} />, value: ms });
-export const count = (value: number | null): Cell => ({ shown: number(value), value });
+export const count = (value: number | null, digits = 0, fill?: string): Cell => ({ shown: number(value, digits), value, ...(fill && { fill }) });
 
-/** A number with a bar that compares it with the other rows; `mark` (0 to 1) draws a line. */
-export function bar(value: number | null, highest: number, { digits = 0, mark, fill = "var(--m0)" }: { digits?: number; mark?: number; fill?: string } = {}): Cell {
-  const percent = (share: number) => `${100 * Math.max(0, Math.min(1, share))}%`;
-  if (value === null) return count(null);
-  return {
-    value,
-    shown: (
-      <>
-        {number(value, digits)}
-        <span class="in-bar" aria-hidden="true">
-          <i style={{ width: percent(highest ? value / highest : 0), background: fill }} />
-          {mark !== undefined && <b style={{ left: percent(mark) }} />}
-        </span>
-      </>
-    ),
-  };
-}
+/** So many rows of a table are shown at a time. */
+const PAGE = 50;
 
-export function Table({ caption, from, columns, rows, isSortable = true }: TableProps) {
+export function Table({ caption, columns, rows, isSortable = true, class: extra = "" }: TableProps) {
   const [order, setOrder] = useState<{ column: number; sign: 1 | -1 } | null>(null);
+  const [wanted, setWanted] = useState(0);
   const sorted = order ? [...rows].sort((one, other) => order.sign * compare(one[order.column]!, other[order.column]!)) : rows;
   const choose = (column: number) => {
     if (order?.column === column) setOrder({ column, sign: order.sign === 1 ? -1 : 1 });
     else setOrder({ column, sign: columns[column]!.isNumber ? -1 : 1 });
+    setWanted(0);
   };
+  const first = Math.min(wanted, PAGE * Math.floor(Math.max(0, rows.length - 1) / PAGE));
+  const last = Math.min(first + PAGE, rows.length);
+  const longest = columns.map(({ bar }, column) => (bar ? longestBar(rows.map((row) => row[column]!.value as number), bar) : 0));
   return (
-    <div class="scroll" tabIndex={0} role="group" aria-label={caption}>
-      <table>
-        <caption>{caption} <From tables={from} /></caption>
-        <thead>
-          <tr>
-            {columns.map(({ title, unit, isNumber }, column) => {
-              const sign = order?.column === column ? order.sign : 0;
-              const head = <>{title}{unit && <small> {unit}</small>}</>;
-              return (
-                <th key={column} scope="col" class={isNumber ? "number" : ""} aria-sort={sign ? (sign === 1 ? "ascending" : "descending") : undefined}>
-                  {isSortable ? <button type="button" onClick={() => choose(column)}>{head}</button> : head}
-                </th>
-              );
-            })}
-          </tr>
-        </thead>
-        <tbody>
-          {sorted.map((row, place) => (
-            <tr key={place}>{row.map((cell, column) => <td key={column} class={columns[column]!.isNumber ? "number" : ""}>{cell.shown}</td>)}</tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div class={`scroll ${extra}`} tabIndex={0} role="group" aria-label={caption}>
+        <table>
+          <caption>{caption}</caption>
+          <thead>
+            <tr>
+              {columns.map(({ title, unit, isNumber }, column) => {
+                const sign = order?.column === column ? order.sign : 0;
+                const head = <>{title}{unit && <small> {unit}</small>}</>;
+                return (
+                  <th key={column} scope="col" class={isNumber ? "number" : ""} aria-sort={sign ? (sign === 1 ? "ascending" : "descending") : undefined}>
+                    {isSortable ? <button type="button" onClick={() => choose(column)}>{head}</button> : head}
+                  </th>
+                );
+              })}
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.slice(first, last).map((row, place) => (
+              <tr key={first + place}>
+                {row.map((cell, column) => (
+                  <td key={column} class={columns[column]!.isNumber ? "number" : ""}>{cell.shown}{longest[column]! > 0 && <Bar cell={cell} longest={longest[column]!} mark={columns[column]!.bar?.mark} />}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > PAGE && (
+        <p class="pages">
+          <button type="button" disabled={first === 0} onClick={() => setWanted(first - PAGE)}>Previous</button>{" "}
+          <output>{number(first + 1)} to {number(last)} of {number(rows.length)}</output>{" "}
+          <button type="button" disabled={last === rows.length} onClick={() => setWanted(first + PAGE)}>Next</button>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What the longest bar of a column stands for; 0 if bars would say nothing, because all numbers are the same. */
+function longestBar(values: number[], { highest = 0 }: BarOptions): number {
+  return values.every((value) => value === values[0]) ? 0 : Math.max(highest, ...values);
+}
+
+function Bar({ cell: { value, fill = "var(--m0)" }, longest, mark }: { cell: Cell; longest: number; mark: number | undefined }) {
+  const percent = (part: number) => `${(100 * Math.max(0, part)) / longest}%`;
+  if (value === null) return null;
+  return (
+    <span class="in-bar" aria-hidden="true">
+      <i style={{ width: percent(value as number), background: fill }} />
+      {mark !== undefined && <b style={{ left: percent(mark) }} />}
+    </span>
   );
 }
 
@@ -88,15 +116,6 @@ export function Table({ caption, from, columns, rows, isSortable = true }: Table
 function compare({ value: one }: Cell, { value: other }: Cell): number {
   if (one === null || other === null) return Number(one !== null) - Number(other !== null);
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
-}
-
-/** Which tables something is from. */
-export function From({ tables }: { tables: string[] }) {
-  return (
-    <span class="from">
-      from table{tables.length > 1 && "s"} {tables.map((table, place) => <>{place > 0 && ", "}<code key={table}>{table}</code></>)}
-    </span>
-  );
 }
 
 /** A name that somebody chose, whatever it is. */
@@ -113,8 +132,8 @@ export function Time({ ms, withMs = false }: { ms: number | null; withMs?: boole
   return <time dateTime={iso}>{moment(ms, withMs)}</time>;
 }
 
-export function NoneOf({ what, table }: { what: string; table: string }) {
-  return <p class="quiet">There are no {what}. <From tables={[table]} /></p>;
+export function NoneOf({ what }: { what: string }) {
+  return <p class="quiet">There are no {what}.</p>;
 }
 
 export function LeftOut({ count: more, what, table, isAtLeast = false }: { count: number; what: string; table: string; isAtLeast?: boolean }) {

@@ -23,6 +23,14 @@ describe.skipIf(missing)("the report", () => {
   const names = () => JSON.parse(readFileSync(join(folder, "names.json"), "utf8")) as { tables: string[]; causes: string[] };
   const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
   const table = (page: Page, name: string) => page.getByRole("table", { name });
+  /** Opens every group, and whatever else is folded, and so every drawing and table. */
+  async function openAll(page: Page): Promise<void> {
+    await page.getByRole("article").first().waitFor();
+    const unfold = () => page.locator("details:not([open]) > summary").evaluateAll((all) => all.forEach((each) => (each as HTMLElement).click()));
+    await unfold();
+    await page.locator("article > details > summary + *").nth((await page.getByRole("article").count()) - 1).waitFor();
+    await unfold();
+  }
   const titles = (page: Page) => page.locator("svg title").allTextContents();
 
   test("says what the tables say, and asks nobody", async () => {
@@ -33,17 +41,23 @@ describe.skipIf(missing)("the report", () => {
       "Overview", "Groups by trouble", "Group by group", "Storms", "Lag", "What if", "Data quality",
     ]);
     expect(await page.getByRole("list", { name: "The largest storms" }).getByRole("listitem").allInnerTexts()).toEqual([
-      "app: 5 rebalances in 1 min 30 s, from 2026-01-01 00:00:00 UTC on; 3 of them: members joined.",
+      "app: 5 rebalances in 1 min 30 s, from 2026-01-01 00:00:00 UTC on; 3 of them: b, c joined; sticky would have stopped 4 partitions instead of 12.",
     ]);
     expect(await page.getByRole("list", { name: "The longest pauses" }).getByRole("listitem").allInnerTexts()).toEqual([
       "app: commits for 1 partition stopped for 43 s, from 2026-01-01 00:00:07 UTC on.",
+    ]);
+    expect(await page.getByRole("list", { name: "Look at these groups first" }).getByRole("listitem").first().innerText()).toBe(
+      "app: 1 storm of rebalances, 3 partitions that moved and need not have, 1 pause in which commits stopped, 1 commit as if by a member that had lost the partition, 1 of 2 partitions whose lag is not OK, 3 rebalances.",
+    );
+    expect(await page.getByRole("list", { name: "Open transactions" }).getByRole("listitem").allInnerTexts()).toEqual([
+      "orders-0: a transaction of producer 7 is open since 2026-01-01 00:00:15 UTC, so that consumers that read committed stop at offset 20, 80 offsets before the end; groups there: app, audit, backup and 1 more.",
     ]);
     const causes = (await table(page, "Why groups rebalanced").getByRole("row").allInnerTexts()).slice(1);
     expect(causes.map((row) => row.split(/\s*\t\s*/))).toEqual([
       ["members joined", "3", "app 2, modern 1"], ["members joined a group that was empty", "1", "quiet 1"], ["members left or timed out", "1", "app 1"],
     ]);
     const app = page.getByRole("article").first();
-    expect(await app.innerText()).toMatch(/^app\s*classic, 2 members; assignor range; generation 3. Score .*storms of rebalances 5.0 \(seen once\)/);
+    expect(await app.innerText()).toMatch(/^app\s*1 storm of rebalances, .*\s*classic, 2 members; assignor range; generation 3. Score 19.3: storms of rebalances 5.0/);
     expect(await table(page, "The largest storms").getByRole("row").last().innerText()).toContain("b joined; a left or timed out; x; and 1 other");
     expect(await table(page, "All groups together").getByRole("row").count()).toBe(4);
     expect(await panel(page, "Data quality").innerText()).toMatch(/the key is cut off\s*1[\s\S]*torn tail: no whole batch/);
@@ -53,7 +67,7 @@ describe.skipIf(missing)("the report", () => {
 
   test("every mark of a drawing says what it is, also where it is clicked", async () => {
     const { page } = await shown("history");
-    await page.getByRole("article").first().waitFor();
+    await openAll(page);
     const said = await titles(page);
     expect(said).toContain("generation 3, 2026-01-01 00:01:30.000 UTC: a left or timed out; 1 → 1 member; 4 of 4 partitions moved, 3 needlessly");
     expect(said).toContain("a: from 2026-01-01 00:00:00 UTC to 2026-01-01 00:01:30 UTC, 2 to 4 partitions");
@@ -78,21 +92,93 @@ describe.skipIf(missing)("the report", () => {
     await rows.getByRole("button", { name: "Generation" }).click();
     expect(await firsts()).toEqual(["3", "2", "1"]);
     expect(await rows.getByRole("columnheader", { name: /^Generation/ }).getAttribute("aria-sort")).toBe("descending");
+    await page.goto(`${page.url()}#g2`);
     const modern = page.getByRole("article").filter({ hasText: "assignment epoch" });
     await modern.getByText("6 changes in the lives of members in words").click();
     expect(await modern.getByRole("table", { name: "What members had" }).innerText()).toContain("it was told to give partitions back");
     await page.close();
   });
 
-  test("every number says which table of the pipeline it is from, and each link leads somewhere", async () => {
+  test("a group is drawn when somebody opens it, follows a link to it, or prints", async () => {
+    const { page } = await shown("history");
+    const articles = page.getByRole("article");
+    await articles.first().waitFor();
+    const drawn = () => articles.evaluateAll((all) => all.map((each) => each.querySelector("figure") !== null));
+    expect(await drawn()).toEqual([true, false, false, false]);
+    await articles.nth(3).getByRole("heading", { name: "simple" }).click();
+    await articles.nth(3).getByRole("figure").waitFor();
+    await table(page, "Groups by trouble").getByRole("link", { name: "quiet" }).click();
+    await articles.nth(2).getByRole("figure").first().waitFor();
+    expect(await drawn()).toEqual([true, false, true, true]);
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await articles.nth(1).getByRole("figure").first().waitFor();
+    await page.close();
+  });
+
+  test("each part says in its corner which tables of the pipeline it is from, and each link leads somewhere", async () => {
     const { page } = await shown("history");
     await page.getByRole("article").first().waitFor();
     const there = new Set(names().tables);
-    const named = await page.locator(".from code").allTextContents();
+    const named = (await page.locator(".sources dd").allTextContents()).flatMap((each) => each.split(", "));
     expect(named.filter((each) => !there.has(each))).toEqual([]);
-    expect(await page.locator("table, figure, dd").count()).toBe(await page.locator("caption .from, figcaption .from, dd .from").count());
+    expect(await page.getByRole("region").count()).toBe(await page.locator(".panel > header .sources").count());
     const lost = await page.evaluate(() => [...document.querySelectorAll("a")].filter((link) => !document.querySelector(link.getAttribute("href")!)).length);
     expect(lost).toBe(0);
+    await page.close();
+  });
+
+  test("bars stand where rows differ, and nowhere else", async () => {
+    const { page } = await shown("history");
+    await page.getByRole("article").first().waitFor();
+    expect(await table(page, "The longest lags").locator(".in-bar").count()).toBe(0);
+    expect(await table(page, "All groups together").locator(".in-bar").count()).toBe(9);
+    await page.close();
+  });
+
+  test("five thousand groups are found by words, kind, state and problem, and the address keeps what was asked", async () => {
+    const { page, problems } = await shown("crowd");
+    const rows = table(page, "Groups by trouble").locator("tbody tr");
+    const found = page.getByRole("search").getByRole("status");
+    await page.getByText("1 to 50 of 5,000").waitFor();
+    expect(await rows.count()).toBe(50);
+    await page.getByRole("button", { name: "Next" }).click();
+    await page.getByText("51 to 100 of 5,000").waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("Payments 0120");
+    await found.getByText("1 of 5,000 groups").waitFor();
+    expect(await rows.first().innerText()).toMatch(/^payments-service-consumer-0120\s.*23 partitions that moved and need not have/);
+    await page.getByRole("searchbox").fill("");
+    await page.getByLabel("Problem").selectOption("storms of rebalances");
+    await found.getByText("500 of 5,000 groups").waitFor();
+    await page.getByLabel("Kind").selectOption("classic");
+    await page.getByLabel("State").selectOption("gone");
+    await found.getByText("0 of 5,000 groups").waitFor();
+    await page.getByLabel("State").selectOption("Stable");
+    await found.getByText("250 of 5,000 groups").waitFor();
+    await page.goto(page.url());
+    await found.getByText("250 of 5,000 groups").waitFor();
+    expect(await page.getByLabel("Problem").inputValue()).toBe("storms");
+    expect(problems).toEqual([]);
+    await page.close();
+  });
+
+  test("no name of a group is broken inside a word, and all columns of groups fit on 800 pixels", async () => {
+    const { page } = await shown("crowd", { viewport: { width: 800, height: 900 } });
+    const box = page.getByRole("group", { name: "Groups by trouble" });
+    await box.waitFor();
+    expect(await box.evaluate((each) => each.scrollWidth - each.clientWidth)).toBe(0);
+    const link = table(page, "Groups by trouble").getByRole("link").first();
+    const lines = await link.evaluate((each) => {
+      const text = each.querySelector("bdi")!.firstChild!;
+      const tops = [...text.textContent!].map((_, place) => {
+        const range = document.createRange();
+        range.setStart(text, place);
+        range.setEnd(text, place + 1);
+        return range.getClientRects()[0]!.top;
+      });
+      return [...text.textContent!].filter((_, place) => tops[place + 1]! > tops[place]!);
+    });
+    expect(new Set(lines)).toEqual(new Set(["-"]));
     await page.close();
   });
 
@@ -132,8 +218,7 @@ describe.skipIf(missing)("the report", () => {
     for (const width of [1400, 800, 390]) {
       test(`is accessible and fits, ${colorScheme}, ${width} pixels`, async () => {
         const { page } = await shown("history", { colorScheme, viewport: { width, height: 900 } });
-        await page.getByRole("article").first().waitFor();
-        for (const closed of await page.locator("summary").all()) await closed.click();
+        await openAll(page);
         expect(await violations(page)).toEqual([]);
         expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
         await page.close();

@@ -8,12 +8,18 @@ from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_files import render_page
 from groupcoord.pipeline.schemas import CAUSE_KINDS, EPOCH_CAUSES, TABLES
 from tests.pipeline.plain_reader import PlainReader
-from tests.pipeline.report_tables import HOSTILE, empty, history, hostile, what_if
+from tests.pipeline.report_tables import HOSTILE, crowd, empty, history, hostile, what_if
 
 out = Path(sys.argv[1])
 with_what_if = history()
 what_if(with_what_if)
-cases = {"history": with_what_if, "plain": history(), "empty": empty(), "hostile": hostile(HOSTILE)}
+cases = {
+    "history": with_what_if,
+    "plain": history(),
+    "empty": empty(),
+    "hostile": hostile(HOSTILE),
+    "crowd": crowd(5_000),
+}
 for name, tables in cases.items():
     report = build_report(PlainReader(tables), {"source": "segments:data", "as_of": None, "now": None})
     (out / f"{name}.html").write_text(render_page(report), encoding="utf-8")
