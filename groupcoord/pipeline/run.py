@@ -39,23 +39,13 @@ from groupcoord.pipeline.tables.consecutive_commits import (
     consecutive_commits,
     partition_statistics,
 )
-from groupcoord.pipeline.tables.consumer_group_history import (
-    MODERN_HISTORY,
-    consumer_group_history,
-    table_of_history,
-)
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.group_health import group_health
+from groupcoord.pipeline.tables.group_history import HISTORY, group_history, named, table_of_history, topic_names
 from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
-from groupcoord.pipeline.tables.modern_groups import (
-    modern_current_groups,
-    modern_generations,
-    outside_of_consumer_groups,
-    replay_group_records,
-    topic_names,
-)
+from groupcoord.pipeline.tables.member_lives import members
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
-from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
+from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
 MOST_HELD_UP = 1000
 """The most partitions with an open transaction that are told one by one."""
@@ -81,10 +71,10 @@ def run_pipeline(
     started = datetime.now(UTC)
     job = _Job(spark, output, options, progress)
     job.records(plan)
+    job.modern()
     job.current()
     job.rebalances()
     job.commit_habits(plan)
-    job.modern()
     job.what_if()
     job.remarks()
     job.group_health()
@@ -171,18 +161,22 @@ class _Job:
         last_commits = statistics.where("last_commit is not null").selectExpr(
             "`group`", "log_partition", "last_commit as log_offset", "append_ts", "false as is_tombstone"
         )
-        modern = self.tables["modern_records"]
+        modern = table_of_history(self._history, schemas.CURRENT_GROUPS)
         self._table("current_groups", current_groups(last_commits, generations, of_groups, modern), of=few)
 
     def rebalances(self) -> None:
         """What became of the groups."""
-        generations = self.tables["generations"]
+        modern = self.tables["modern_generations"]
+        self._generations = of_all_kinds(self.tables["generations"], modern)
+        few = self._progress.rows["generations"] + self._output.staged_rows("history")
         with self._progress.step("follow each partition"):
-            owned = self._output.stage(find_ownership_changes(generations), "owners")
-        self._table("ownership", ownership(owned))
-        self._table("rebalances", rebalances(generations, owned))
+            owned = self._output.stage(find_ownership_changes(self._generations), "owners")
+        played = {table: table_of_history(self._history, table) for table in (schemas.OWNERSHIP, schemas.MEMBERS)}
+        self._table("ownership", ownership(owned, played[schemas.OWNERSHIP]))
+        self._table("members", members(self._generations, played[schemas.MEMBERS]), of=few)
+        self._table("rebalances", rebalances(self._generations, owned))
         self._table("storms", storms(self.tables["rebalances"]), of=self._progress.rows["rebalances"])
-        self._table("skew", skew(generations), of=self._progress.rows["generations"])
+        self._table("skew", skew(self._generations), of=few)
 
     def commit_habits(self, plan: SourcePlan) -> None:
         """How groups commit, and how far behind they are."""
@@ -202,48 +196,34 @@ class _Job:
         if stepped.where("is_suspect").isEmpty():
             self._empty(schemas.ZOMBIES)
         else:
-            found = zombies(stepped, statistics, changes, self.tables["generations"], commits_)
-            if self._progress.rows["modern_records"]:
-                found = outside_of_consumer_groups(found, self.tables["modern_records"])
-            self._table("zombies", found)
+            self._table("zombies", zombies(stepped, statistics, changes, self._generations, commits_))
         self._table("lag", lag(current_, stepped, statistics, ends, self.now), of=few)
 
     def modern(self) -> None:
-        """The groups of KIP-848."""
+        """What became of the groups that are not classic."""
         records = self.tables["modern_records"]
         if not self._progress.rows["modern_records"]:
-            self._empty(
-                schemas.MODERN_GENERATIONS,
-                schemas.MODERN_CURRENT_GROUPS,
-                schemas.MODERN_REBALANCES,
-                schemas.MODERN_SKEW,
-                *MODERN_HISTORY,
-            )
+            self._history = self._rows(HISTORY, [])
+            self._empty(schemas.MODERN_GENERATIONS, schemas.EPOCHS)
             return
-        with self._progress.step("play the groups of KIP-848"):
+        with self._progress.step("play the groups that are not classic"):
             names = topic_names(self.tables["commits"], records)
-            play = self._output.stage(replay_group_records(records, names), "played")
-            lived = consumer_group_history(records, self.tables["generations"], names)
-            history = self._output.stage(lived, "history")
-        self._table("modern_generations", modern_generations(play))
-        self._table("modern_current_groups", modern_current_groups(play))
-        generations = self.tables["modern_generations"]
-        self._table("modern_rebalances", rebalances(generations, find_ownership_changes(generations)))
-        self._table("modern_skew", skew(generations))
-        few = self._output.staged_rows("history")
-        for table in MODERN_HISTORY:
-            self._table(table.name, table_of_history(history, table), of=few)
+            lived = named(group_history(records, self.tables["generations"]), "described", names)
+            self._history = self._output.stage(lived, "history")
+        for table in (schemas.MODERN_GENERATIONS, schemas.EPOCHS):
+            self._table(table.name, table_of_history(self._history, table), of=self._output.staged_rows("history"))
 
     def what_if(self) -> None:
         """What other assignors would have done, if that is asked."""
         if not self._options.replay_with:
             self._empty(schemas.WHAT_IF, schemas.WHAT_IF_SUMMARY)
             return
-        groups = self.tables["generations"], self.tables["modern_generations"]
         with self._progress.step("count partitions"):
-            counts = self._output.stage(partition_counts(self._statistics, *groups, self._ends_until_as_of()), "counts")
+            counts = self._output.stage(
+                partition_counts(self._statistics, self._generations, self._ends_until_as_of()), "counts"
+            )
         tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
-        self._table("what_if", what_if(*groups, counts, self._options.replay_with, tasks))
+        self._table("what_if", what_if(self._generations, counts, self._options.replay_with, tasks))
         self._table("what_if_summary", what_if_summary(self.tables["what_if"]))
 
     def remarks(self) -> None:

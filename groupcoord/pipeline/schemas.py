@@ -86,6 +86,7 @@ _SHARED_COLUMNS = f"""
     log_offset bigint: offset of the record in it; within one group a later record has a higher one
     append_ts timestamp: when the record was appended
     group string: group id
+    kind string: kind of the group then: `classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071)
     topic string: topic
     partition int: partition of the topic
     value_version smallint: version that the value's bytes say; null: a tombstone
@@ -137,17 +138,26 @@ CURRENT_OFFSETS = table_schema("""
 """)
 
 CURRENT_GROUPS = table_schema("""
-    current_groups by group: The groups there are, as the coordinator would know them after reading the log. A group that
-        only commits has no record of its own: its generation is 0 and its `log_offset` null.
+    current_groups by group: The groups of every kind there are, as the coordinator would know them after reading the log;
+        members of groups that are not classic with what they have. A group that only commits has no record of its own: its
+        generation is 0 and its `log_offset` null.
     log_partition
-    log_offset bigint: offset of the last record that describes the group; null: none does
+    log_offset bigint: offset of the last record that describes the group (that has its epoch, if it is not classic); null:
+        none does
     append_ts, group
+    kind string: `classic`, `consumer`, `share`, `streams`, or `simple`: it only commits
     state string: `Stable` with members, `Empty` without
-    protocol_type, generation, protocol, leader, state_ts, members, value_version
+    protocol_type
+    generation int: generation of the group; if it is not classic, epoch of its newest target assignment
+    protocol, leader, state_ts, members, value_version
+    group_epoch int: epoch of a group that is not classic: goes up with every change of its members or topics
+    members_at_epoch int members: members that have reached the epoch of the newest target assignment; null: a classic group
 """)
 
 CAUSE_KINDS = {
     "log_begins": "the generation before it is compacted away",
+    "became_consumer": "the group was a classic one, and became a consumer group",
+    "became_classic": "the group was a consumer group, and became a classic one",
     "empty_join": "a join phase ended without members, and there were none before",
     "group_emptied": "all members left or timed out",
     "group_started": "the first members joined a new group",
@@ -162,21 +172,25 @@ CAUSE_KINDS = {
     "cooperative_second_step": "partitions that members had given up were handed out",
     "partitions_added": "there are more partitions than before",
     "partitions_removed": "there are fewer partitions than before",
-    "member_rejoined": "nobody came or went: the leader joined again, or another member with something new to say",
+    "topics_changed": "topics came or went, or have other partitions; not in classic groups, whose log does not say it",
+    "other": "none of these, in a group that is not classic",
+    "member_rejoined": "nobody came or went in a classic group: the leader joined again, or another member with something new "
+    "to say",
 }
 """The values of ``cause_kind``. The first whose condition holds counts, in this order."""
 
 REBALANCES = table_schema("""
-    rebalances by log_partition, log_offset: One row for each new generation of a group, compared with the one before it in
-        the log.
-    log_partition, log_offset, group
+    rebalances by log_partition, log_offset: One row for each new generation of a group of any kind, compared with the one
+        before it in the log. Of groups that are not classic a generation is a target assignment and has the number of its
+        epoch; an epoch in which the group has no members is one, too.
+    log_partition, log_offset, group, kind
     generation int: generation that began
     previous_generation int: the one before it in the log; null: the log has none
     hidden_generations int generations: generations between the two that the log does not show: join phases whose leader
-        never sent an assignment, or records that were compacted away
+        never sent an assignment, epochs for which no target assignment was made, or records that were compacted away
     at timestamp: when its assignment was written
     assign_and_sync_ms bigint ms: from the end of the join phase to the leader's assignment: the assignor's work and one
-        round trip
+        round trip; null: the group is not classic
     members_before int members: members of the previous generation; null: unknown
     members_after int members: members of this one
     joined array<string>: member ids that are new
@@ -187,7 +201,8 @@ REBALANCES = table_schema("""
     protocol_after string: assignor now
     partitions_total int partitions: partitions that were assigned
     moved int partitions: of these, partitions with another owner than the last they had; the generations of a cooperative
-        rebalance in which they have no owner do not hide it
+        rebalance in which they have no owner do not hide it; null, as the next two, in share groups, whose members share
+        partitions
     kept int partitions: of these, partitions with the owner that they last had
     moved_needlessly int partitions: of those that moved, how many could have stayed while every member gets as many as it
         got here, or as many as another member got
@@ -198,15 +213,20 @@ REBALANCES = table_schema("""
 """)
 
 OWNERSHIP = table_schema("""
-    ownership by log_partition, log_offset, group, topic, partition: Whose each partition was: one row for each change of
-        owner.
-    log_partition, log_offset, append_ts, group
-    generation int: generation in which it changed
-    topic, partition
+    ownership by log_partition, log_offset, group, topic, partition: Whose each partition was: one row for each change. In
+        classic groups the owner is who was given it, in others who really had it. Share groups are not here: their members
+        share partitions.
+    log_partition, log_offset, append_ts, group, kind
+    generation int: generation in which it changed; in groups that are not classic the epoch of the member (of the group, if
+        nobody has it)
+    topic string: topic; its id where the log does not have the name; of a streams group `subtopology N`, of whose tasks
+        `partition` is one
+    partition
     member string: member id of the owner from here on; null: none
     client_id string: client id of that member
     previous_member string: member id of the last owner before; null: none is known
     until_ts timestamp: when it changed again; null: it did not
+    is_revoking boolean: was the owner told to give it back? Never in a classic group
 """)
 
 LAG = table_schema("""
@@ -257,7 +277,7 @@ COMMIT_RATES = table_schema("""
 STORMS = table_schema("""
     storms by group, from: Rebalances of a group that follow one another: at least five, none more than a minute after the
         one before. A group that only starts is none: its first members, and further ones, and nothing else.
-    log_partition, group
+    log_partition, group, kind
     from timestamp: first of them
     to timestamp: last of them
     rebalances int rebalances: how many the log shows
@@ -273,8 +293,9 @@ STORMS = table_schema("""
 """)
 
 SKEW = table_schema("""
-    skew by log_partition, log_offset, member: How many partitions each member had in each generation.
-    log_partition, log_offset, append_ts, group
+    skew by log_partition, log_offset, member: How many partitions each member was given in each generation; in groups that
+        are not classic in each target assignment, of a streams group active tasks.
+    log_partition, log_offset, append_ts, group, kind
     generation int: generation
     member string: member id
     client_id string: its client id
@@ -284,8 +305,9 @@ SKEW = table_schema("""
 
 ZOMBIES = table_schema("""
     zombies by log_partition, log_offset: Commits that look as if they came from a member of an older generation, or from
-        one that had left. The log does not say who committed: the reason says what is odd.
-    log_partition, log_offset, append_ts, group, topic, partition
+        one that had left. The log does not say who committed: the reason says what is odd. Streams groups, whose partitions
+        belong to tasks, and share groups, which commit nothing, are not here.
+    log_partition, log_offset, append_ts, group, kind, topic, partition
     committed_offset bigint: what was committed
     previous_offset bigint: what was committed before it; null: nothing that the log still has
     generation int: generation at that moment
@@ -337,8 +359,8 @@ WHAT_IF_SUMMARY = table_schema("""
 """)
 
 MODERN_RECORDS = table_schema("""
-    modern_records by log_partition, log_offset: Every record of the groups of KIP-848 and of those after them (share
-        groups, streams groups), as JSON: record types 3 and up.
+    modern_records by log_partition, log_offset: Every record of groups that are not classic (consumer, share and streams
+        groups), as JSON: record types 3 and up.
     log_partition, log_offset, append_ts
     record_type smallint: number of the record type
     record string: its name, as Kafka calls it
@@ -351,36 +373,13 @@ MODERN_RECORDS = table_schema("""
 
 MODERN_GENERATIONS = table_schema(
     """
-    modern_generations by log_partition, log_offset: Every target assignment of a group of KIP-848, told as a generation:
-        what `generations` is for classic groups. `generation` is the assignment epoch (0: the group is made), `protocol`
-        the assignor; there is no leader.
+    modern_generations by log_partition, log_offset: Every target assignment of a group that is not classic, told as a
+        generation: what `generations` is for classic groups; and every epoch without members. `generation` is the epoch,
+        `protocol` the assignor that members ask for; there is no leader.
+    kind
+    metadata_hash bigint: hash of the topics that it is for
     """,
     GENERATIONS.columns,
-)
-
-MODERN_CURRENT_GROUPS = table_schema("""
-    modern_current_groups by group: The groups of KIP-848 there are at the end of the log.
-    log_partition, log_offset, append_ts, group
-    group_epoch int: epoch of the group: goes up with every change of its members or topics
-    assignment_epoch int: epoch of the newest target assignment
-    members_at_epoch int members: members that have reached that epoch
-    members
-""")
-
-MODERN_REBALANCES = table_schema(
-    """
-    modern_rebalances by log_partition, log_offset: One row for each new target assignment of a group of KIP-848: what
-        `rebalances` is for classic groups.
-    """,
-    REBALANCES.columns,
-)
-
-MODERN_SKEW = table_schema(
-    """
-    modern_skew by log_partition, log_offset, member: How many partitions each member of a group of KIP-848 was to have in
-        each target assignment: what `skew` is for classic groups.
-    """,
-    SKEW.columns,
 )
 
 EPOCH_CAUSES = {
@@ -399,10 +398,10 @@ EPOCH_CAUSES = {
 }
 """The values of ``cause_kind`` of epochs. Of several, the first one counts."""
 
-MODERN_EPOCHS = table_schema(f"""
-    modern_epochs by log_partition, log_offset: Every epoch of a group of KIP-848, with what began it and how long it took the
-        members to get there; and the end of a group.
-    log_partition, log_offset, append_ts, group
+EPOCHS = table_schema(f"""
+    epochs by log_partition, log_offset: Every epoch of a group that is not classic, with what began it and how long it took
+        the members to get there; and the end of a group.
+    log_partition, log_offset, append_ts, group, kind
     group_epoch int: the epoch that began; null: the group ended
     previous_epoch int: the one before it; null: the log has none, or the group had ended
     members int members: members then
@@ -421,44 +420,35 @@ MEMBER_EVENTS = {
     "retargeted": "it is to have other partitions than before",
     "revoking": "it was told to give partitions back",
     "waiting": "it has given back what it was to; others still have partitions that it is to have",
-    "settled": "it has what the target assignment of its epoch gives it",
+    "settled": "it has what the assignment of its epoch or generation gives it",
     "away": "a static member left, and may come back to its partitions",
     "unknown": "its state is none that is known here",
     "left": "it left or was fenced: the log does not say which",
     "revoked_too_late": "it was fenced: it did not give partitions back within its rebalance timeout",
     "away_too_long": "a static member did not come back in time",
     "replaced": "a static member came back, under another member id",
-    "converted": "the group became a classic one",
+    "converted": "the group became one of another kind: consumer or classic",
 }
 """The values of ``event`` in the lives of members, and what they mean. The last five are its end."""
 END_EVENTS = tuple(MEMBER_EVENTS)[-5:]
 
-MODERN_MEMBERS = table_schema(f"""
-    modern_members by log_partition, log_offset, member: The life of each member of a group of KIP-848: one row for each
-        change of what it has or is to have.
-    log_partition, log_offset, append_ts, group
+MEMBERS = table_schema(f"""
+    members by log_partition, log_offset, member: The life of each member of a group of any kind: one row for each change of
+        what it has or is to have.
+    log_partition, log_offset, append_ts, group, kind
     member string: member id
     client_id string: its client id
     instance_id string: its group instance id, if it is a static member
     is_classic boolean: does it speak the classic protocol?
     event string: what happened: {", ".join(f"`{event}` ({meaning})" for event, meaning in MEMBER_EVENTS.items())}
-    member_epoch int: its epoch from here on; -2: away; null: it is gone
-    partitions int partitions: partitions it has and keeps
+    member_epoch int: its epoch from here on, in a classic group the generation; -2: away; null: it is gone
+    partitions int partitions: partitions it has and keeps, in a streams group active tasks; null: its assignment cannot be
+        read
     revoking int partitions: partitions it was told to give back, and has not yet
-    target int partitions: partitions it is to have
+    target int partitions: partitions it is to have; null: its assignment cannot be read
     is_settled boolean: is it there, in the epoch of the group, with just what it is to have? Also if it is gone
     until_ts timestamp: when the next change of this member came; null: none came
 """)
-
-MODERN_OWNERSHIP = table_schema(
-    """
-    modern_ownership by log_partition, log_offset, group, topic, partition: Whose each partition of a group of KIP-848 really
-        was: one row for each change. What `ownership` is for classic groups; `generation` is the epoch of the member (of the
-        group, if nobody has it), `topic` its id where the log does not have the name.
-    is_revoking boolean: was the owner told to give it back?
-    """,
-    OWNERSHIP.columns,
-)
 
 
 class HealthSymptom(NamedTuple):
@@ -502,14 +492,14 @@ GROUP_HEALTH = table_schema(f"""
     group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
         over six symptoms of points * log2(1 + how many), of late partitions points * log2(1 + their share): {_POINTS}.
     group
-    kind string: `classic`, `consumer` (KIP-848), or `simple`: it only commits
+    kind string: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071), or `simple`: it only commits
     state string: `Stable` with members, `Empty` without; null: the group is gone
     protocol
-    generation int: generation of the group; assignment epoch of one of KIP-848; null: the group is gone
+    generation int: generation of the group, or epoch of its newest target assignment; null: the group is gone
     members bigint members: members in it; null: the group is gone
     first_ts timestamp: first rebalance, or begin of the first window of `commit_rates`
     last_ts timestamp: last rebalance or commit; of commits that are gone, the begin of their window
-    rebalances bigint rebalances: rows of `rebalances` or `modern_rebalances`
+    rebalances bigint rebalances: rows of `rebalances`
     hidden_generations bigint generations: generations between them that the log does not show
     moved bigint partitions: partitions that moved, each time counted
     moved_needlessly bigint partitions: of these, how many need not have

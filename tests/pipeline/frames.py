@@ -56,12 +56,13 @@ def member(member_id: str, assigned: Mapping[str, list[int]], **said: Any) -> tu
 
 
 def generation(offset: int, number: int | None, *members: tuple[Any, ...], **said: Any) -> dict[str, Any]:
-    """One row of ``generations`` of group ``g``; without a number, a tombstone."""
+    """One row of the generations of all kinds of groups, of group ``g``; without a number, a tombstone."""
     return {
         "log_partition": 0,
         "log_offset": offset,
         "append_ts": said.get("appended", at(offset)),
         "group": said.get("group", "g"),
+        "kind": said.get("kind", "classic"),
         "protocol_type": "consumer",
         "generation": number,
         "protocol": said.get("protocol", "range") if members else None,

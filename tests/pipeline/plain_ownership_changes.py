@@ -66,8 +66,9 @@ class _Group:
         self._number += 1
         number, last = self._number, self._last
         rows: list[Row] = []
-        where = record["log_partition"], record["log_offset"], record["append_ts"], self.name, record["generation"]
-        nothing = None, None, None, None  # until when, and what only the row of the record has
+        of = self.name, record["kind"], record["generation"]
+        where = record["log_partition"], record["log_offset"], record["append_ts"], *of
+        nothing = None, None, None, None, None  # until when, and what only the row of the record has
         now: Counter[str] = Counter()
         before: Counter[str] = Counter()
         kept = 0
@@ -99,7 +100,7 @@ class _Group:
             sorted(now.values(), reverse=True), sorted((before[who] for who in present), reverse=True), strict=False
         )
         could_stay = sum(min(pair) for pair in shares)
-        rows.append([*where, None, None, None, None, None, None, before.total() - kept, kept, could_stay])
+        rows.append([*where, None, None, None, None, None, None, None, before.total() - kept, kept, could_stay])
         return rows
 
     def end(self) -> list[Row]:

@@ -22,14 +22,14 @@ def check_report(out: Path, tables: dict[str, list[dict[str, Any]]]) -> None:
     assert of.commit_gaps == len(tables["commit_pauses"]) <= len(tables["commit_gaps"])
     for name in ("storms", "zombies"):
         assert getattr(of, name) == len(tables[name]), name
-    rebalances = tables["rebalances"] + tables["modern_rebalances"]
+    rebalances = tables["rebalances"]
     assert of.rebalances == len(rebalances)
     for name in ("moved", "moved_needlessly", "hidden_generations"):
         assert getattr(of, name) == sum(row[name] or 0 for row in rebalances), name
     check_causes(report.causes, rebalances)
     assert of.commits == sum(row["commits"] for row in tables["commit_rates"])
     assert of.missing == sum(row["missing"] for row in tables["log_partitions"])
-    named = ("rebalances", "modern_rebalances", "commit_rates", "lag", "current_groups", "modern_current_groups")
+    named = ("rebalances", "commit_rates", "lag", "current_groups")
     groups = {row["group"] for name in named for row in tables[name]}
     assert {row["group"] for row in tables["group_health"]} == groups
     assert (of.groups, len(report.groups) + report.groups_left_out) == (len(groups), len(groups))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groupcoord.pipeline.schemas import SYMPTOMS, TABLES, score_parts
+from groupcoord.pipeline.schemas import END_EVENTS, SYMPTOMS, TABLES, score_parts
 from tests.pipeline.plain_reader import Tables
 
 START = 1_767_225_600_000
@@ -51,16 +51,18 @@ def add_generation(
     kind: str = "members_joined",
     **said: Any,
 ) -> None:
-    """A generation with members and how many partitions each has: rows of ``rebalances`` and ``skew``."""
-    prefix = "modern_" if said.pop("is_modern", False) else ""
+    """A generation with members and how many partitions each has: rows of ``rebalances`` and ``skew``; in a classic group of
+    ``members``, too."""
+    of = said.pop("of", "classic")
     place = {"log_partition": 0, "log_offset": round(seconds * 10)}
     total = sum(members.values())
     add(
         tables,
-        f"{prefix}rebalances",
+        "rebalances",
         **place,
         **{
             "group": group,
+            "kind": of,
             "generation": number,
             "at": at(seconds),
             "cause_kind": kind,
@@ -78,9 +80,10 @@ def add_generation(
     for member, partitions in members.items():
         add(
             tables,
-            f"{prefix}skew",
+            "skew",
             **place,
             group=group,
+            kind=of,
             append_ts=at(seconds),
             generation=number,
             member=member,
@@ -88,22 +91,38 @@ def add_generation(
             partitions=partitions,
             fair_share=total / len(members),
         )
+    if of == "classic":
+        _live_on(tables, group, seconds, members)
+
+
+def _live_on(tables: Tables, group: str, seconds: float, members: dict[str, int]) -> None:
+    """The rows of ``members`` that one more generation of a classic group gives."""
+    there = {one["member"]: one for one in tables["members"] if one["group"] == group and one["until_ts"] is None}
+    there = {member: one for member, one in there.items() if one["event"] not in END_EVENTS}
+    for member in sorted({*there, *members}):
+        had, has = there[member]["partitions"] if member in there else None, members.get(member)
+        if had == has:
+            continue
+        if member in there:
+            there[member]["until_ts"] = at(seconds)
+        event = "left" if has is None else "joined" if had is None else "settled"
+        add_change(tables, group, seconds, member, event, partitions=has or 0, target=has or 0, is_classic=True)
 
 
 def add_epoch(tables: Tables, group: str, number: int | None, seconds: float, cause: str, **said: Any) -> None:
-    """An epoch of a group of KIP-848."""
+    """An epoch of a group that is not classic."""
     row = {"members": 1, "classic_members": 0, "cause_kind": "members_joined", **said}
     place = {"log_partition": 0, "log_offset": round(seconds * 10), "append_ts": at(seconds)}
-    add(tables, "modern_epochs", **place, group=group, group_epoch=number, cause=cause, **row)
+    add(tables, "epochs", **place, group=group, group_epoch=number, cause=cause, **row)
 
 
 def add_change(tables: Tables, group: str, seconds: float, member: str, event: str, **said: Any) -> None:
-    """A change in the life of a member of a group of KIP-848; ``until`` in seconds."""
+    """A change in the life of a member; ``until`` in seconds."""
     until = said.pop("until", None)
     row = {"client_id": member.partition("-")[0], "is_classic": False, "revoking": 0, "target": 0, "is_settled": True}
     place = {"log_partition": 0, "log_offset": round(seconds * 10), "append_ts": at(seconds)}
     times = {"until_ts": None if until is None else at(until)}
-    add(tables, "modern_members", **place, **times, group=group, member=member, event=event, **(row | said))
+    add(tables, "members", **place, **times, group=group, member=member, event=event, **(row | said))
 
 
 def add_commits(tables: Tables, group: str, *seconds: float) -> None:
@@ -118,11 +137,11 @@ def add_commits(tables: Tables, group: str, *seconds: float) -> None:
 
 
 def add_owner(tables: Tables, group: str, seconds: float, partition: int, member: str | None, **said: Any) -> None:
-    """A change of owner; ``until`` in seconds. In a group of KIP-848 ``is_revoking`` is said, too."""
+    """A change of owner; ``until`` in seconds."""
     until = said.pop("until", None)
     add(
         tables,
-        "modern_ownership" if "is_revoking" in said else "ownership",
+        "ownership",
         log_partition=0,
         log_offset=round(seconds * 10),
         append_ts=at(seconds),
@@ -132,7 +151,7 @@ def add_owner(tables: Tables, group: str, seconds: float, partition: int, member
         partition=partition,
         member=member,
         until_ts=None if until is None else at(until),
-        **said,
+        **{"is_revoking": False, **said},
     )
 
 
@@ -150,8 +169,9 @@ def history() -> Tables:
     add_owner(tables, "app", 30, 1, None, until=31)
     add_owner(tables, "app", 31, 1, "b-2")
     add_commits(tables, "app", 5, 6, 7, 50, 51, 52, 61, 100, 110)
-    add(tables, "storms", **{"group": "app", "from": at(0), "to": at(90), "rebalances": 5, "hidden_generations": 2,
-        "members_lowest": 1, "members_highest": 2, "moved": 6, "cause_kind": "members_joined", "of_cause_kind": 3,
+    add(tables, "storms", **{"group": "app", "kind": "classic", "from": at(0), "to": at(90), "rebalances": 5,
+        "hidden_generations": 2, "members_lowest": 1, "members_highest": 2, "moved": 6,
+        "cause_kind": "members_joined", "of_cause_kind": 3,
         "likely_causes": ["b joined", "a left or timed out", "x", "y"], "of_cause_members": ["b", "c"]})  # fmt: skip
     committed = {"topic": "orders", "last_commit_ts": at(110)}
     add(
@@ -176,7 +196,7 @@ def history() -> Tables:
     add_group(tables, "simple", kind="simple", state="Empty", protocol=None, generation=0, members=0, commits=2)
     add_commits(tables, "simple", 20, 21)
     add_group(tables, "modern", kind="consumer", protocol="uniform", generation=7, members=1, rebalances=1)
-    add_generation(tables, "modern", 7, 40, {"m-1": 3, "n-2": 2}, "n joined", is_modern=True)
+    add_generation(tables, "modern", 7, 40, {"m-1": 3, "n-2": 2}, "n joined", of="consumer")
     add_epoch(tables, "modern", 6, 35, "m joined", assigned_ts=at(35), to_assign=5, reconciled_ts=at(36))
     add_epoch(tables, "modern", 7, 39, "n joined", members=2, assigned_ts=at(40), to_revoke=2, to_assign=2)
     add_change(tables, "modern", 35, "m-1", "joined", partitions=0, target=5, is_settled=False, until=36)
@@ -185,9 +205,9 @@ def history() -> Tables:
     add_change(tables, "modern", 40, "m-1", "revoking", partitions=3, revoking=2, target=3, is_settled=False, until=45)
     add_change(tables, "modern", 45, "m-1", "settled", partitions=3, target=3)
     add_change(tables, "modern", 50, "n-2", "left", partitions=0)
-    add_owner(tables, "modern", 36, 0, "m-1", until=40, is_revoking=False)
+    add_owner(tables, "modern", 36, 0, "m-1", until=40)
     add_owner(tables, "modern", 40, 0, "m-1", until=45, is_revoking=True)
-    add_owner(tables, "modern", 45, 0, None, is_revoking=False)
+    add_owner(tables, "modern", 45, 0, None)
     held_up = {"topic": "orders", "partition": 0, "stable_offset": 20, "end_offset": 100, "producer_id": 7}
     add(tables, "open_transactions", **held_up, since=at(15), groups=["app", "audit", "backup", "cache"])
     counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}

@@ -75,14 +75,17 @@ def test_the_activity_counts_every_rebalance_and_every_commit() -> None:
 
 
 @given(
-    rebalances=st.lists(st.tuples(st.sampled_from(list(CAUSE_KINDS)), st.integers(0, 9), st.booleans()), max_size=80)
+    rebalances=st.lists(
+        st.tuples(st.sampled_from(list(CAUSE_KINDS)), st.integers(0, 9), st.sampled_from(["classic", "share"])),
+        max_size=80,
+    )
 )
-def test_every_rebalance_counts_under_one_kind_of_cause(rebalances: list[tuple[str, int, bool]]) -> None:
+def test_every_rebalance_counts_under_one_kind_of_cause(rebalances: list[tuple[str, int, str]]) -> None:
     tables = empty()
-    for number, (kind, group, is_modern) in enumerate(rebalances):
+    for number, (kind, group, of) in enumerate(rebalances):
         # No two sentences are alike, as in a log of many groups.
-        add_generation(tables, f"g{group}", number, number, {}, f"client-{number} did it", kind, is_modern=is_modern)
-    check_causes(build(tables).causes, tables["rebalances"] + tables["modern_rebalances"])
+        add_generation(tables, f"g{group}", number, number, {}, f"client-{number} did it", kind, of=of)
+    check_causes(build(tables).causes, tables["rebalances"])
 
 
 def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
@@ -123,11 +126,17 @@ def test_a_static_member_that_comes_back_and_numbers_that_begin_anew() -> None:
     tables = empty()
     add_group(tables, "g", rebalances=2)
     add_generation(tables, "g", 1, 0, {"a-1": 4})
-    again = {**tables["skew"][0], "member": "a-2", "log_offset": 5}
-    tables["skew"].append(again)
+    add_change(tables, "g", 0.5, "a-1", "replaced", partitions=0)
+    tables["members"][0]["until_ts"] = at(0.5)
+    add_change(tables, "g", 0.5, "a-2", "joined", partitions=4, target=4)
+    tables["skew"].append({**tables["skew"][0], "member": "a-2", "log_offset": 5})
     add_generation(tables, "g", 1, 10, {"b-1": 4})
     members = build(tables).details[0].members
-    assert [(one.member, one.spans[0].from_ms) for one in members] == [("a-1", at(0)), ("a-2", at(0)), ("b-1", at(10))]
+    assert [(one.member, one.spans[0].from_ms) for one in members] == [
+        ("a-1", at(0)),
+        ("a-2", at(0.5)),
+        ("b-1", at(10)),
+    ]
 
 
 def test_partitions_belong_to_somebody_or_to_nobody() -> None:
@@ -157,7 +166,7 @@ def test_the_newest_generation_says_who_has_how_much() -> None:
 
 def test_a_group_of_kip_848_has_the_same() -> None:
     modern = detail(build(history()), "modern")
-    assert [(one.likely_cause, one.is_target) for one in modern.rebalances] == [("n joined", True)]
+    assert [(one.likely_cause, one.kind) for one in modern.rebalances] == [("n joined", "consumer")]
     assert modern.shares is not None
     assert [one.client_id for one in modern.shares.shares] == ["m", "n"]
 
@@ -203,16 +212,18 @@ def test_a_classic_group_that_became_a_consumer_group_has_one_history() -> None:
     add_group(tables, "g", kind="consumer", rebalances=2)
     add_generation(tables, "g", 1, 0, {"a-1": 2})
     add_owner(tables, "g", 0, 0, "a-1", until=10)
-    add_owner(tables, "g", 10, 0, None)
-    add_generation(tables, "g", 2, 10.1, {"a-1": 2}, "the group began", is_modern=True)
+    add_owner(tables, "g", 10, 0, None, until=10.1)
+    add_change(tables, "g", 10, "a-1", "converted", partitions=0)
+    tables["members"][0]["until_ts"] = at(10)
+    add_generation(tables, "g", 2, 10.1, {"a-1": 2}, "a classic group became a consumer group", of="consumer")
     add_epoch(tables, "g", 2, 10.1, "a classic group became a consumer group", cause_kind="became_consumer")
     add_change(tables, "g", 10.1, "a-1", "joined", partitions=2, target=2, is_classic=True, until=30)
     add_change(tables, "g", 30, "a-1", "left", partitions=0)
-    add_owner(tables, "g", 10.1, 0, "a-1", is_revoking=False, until=30)
-    add_owner(tables, "g", 30, 0, None, is_revoking=False)
+    add_owner(tables, "g", 10.1, 0, "a-1", until=30)
+    add_owner(tables, "g", 30, 0, None)
     add_epoch(tables, "g", 3, 40, "a left or was fenced", members=0)
     [of] = build(tables).details
-    assert [(one.is_target, one.generation) for one in of.rebalances] == [(False, 1), (True, 2)]
+    assert [(one.kind, one.generation) for one in of.rebalances] == [("classic", 1), ("consumer", 2)]
     [member] = of.members
     assert (member.spans[0].from_ms, member.spans[-1].until_ms, of.members_left_out) == (at(0), at(30), 0)
     [partition] = of.partitions
@@ -352,7 +363,7 @@ def test_the_document_for_machines_says_the_same() -> None:
     what_if(tables)
     said = report_to_json(build(tables))
     document = json.loads(said)
-    assert document["version"] == 2
+    assert document["version"] == 3
     assert document["run"] == SUMMARY
     assert document["overview"]["whole_from_ts"] == "2026-01-01T00:01:00.000Z"
     assert document["groups"][0]["group"] == "app"
@@ -385,7 +396,7 @@ def test_the_document_is_read_back_as_it_was() -> None:
         (json.dumps(older), "here was written by another version of groupcoord: run again"),
         ("{", "here is not the report of a run"),
         ("[]", "here is not the report of a run"),
-        ('{"version": 2}', "here is not the report of a run"),
+        ('{"version": 3}', "here is not the report of a run"),
     ]:
         with pytest.raises(PipelineError, match=f"^{problem}$"):
             report_from_json(text, "here")

@@ -4,6 +4,7 @@ import base64
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_of_a_real_kafka_it_says_what_that_says_is_committed(recorded: Tables) -
         for group, rows in said.items()
     }
     assert committed(recorded) == {group: offsets for group, offsets in expected.items() if offsets}
-    assert {row["group"] for row in recorded["current_groups"]} == set(expected) - {"modern"}
+    assert {row["group"] for row in recorded["current_groups"]} == set(expected)
 
 
 def test_of_a_real_kafka_it_can_read_everything(recorded: Tables) -> None:
@@ -109,33 +110,114 @@ def test_of_a_real_kafka_it_tells_how_groups_lived(recorded: Tables) -> None:
 
 
 def test_of_a_real_kafka_it_tells_of_groups_of_kip_848(recorded: Tables) -> None:
-    rebalances = [row for row in recorded["modern_rebalances"] if row["group"] == "modern"]
+    rebalances = [row for row in recorded["rebalances"] if row["group"] == "modern"]
+    assert {row["kind"] for row in rebalances} == {"consumer"}
     assert [row["generation"] for row in rebalances] == sorted(row["generation"] for row in rebalances)
     full = [row for row in rebalances if row["members_after"] == 3]
     assert full
     assert full[-1]["partitions_total"] == 9
-    generation = next(
-        row for row in recorded["modern_generations"] if row["log_offset"] == full[-1]["log_offset"] and row["members"]
-    )
+    generation = next(row for row in recorded["modern_generations"] if row["log_offset"] == full[-1]["log_offset"])
     assert {one["topic"] for member in generation["members"] for one in member["assigned"]} == {"orders", "payments"}
-    [group] = [row for row in recorded["modern_current_groups"] if row["group"] == "modern"]
-    assert group["members"] == []
+    [group] = [row for row in recorded["current_groups"] if row["group"] == "modern"]
+    assert (group["kind"], group["state"], group["members"]) == ("consumer", "Empty", [])
 
 
-def test_of_a_real_kafka_it_tells_who_had_what_in_groups_of_kip_848(spark: SparkSession, tmp_path: Path) -> None:
-    tables = run(spark, f"jsonl:{RECORDED.parent / 'consumer-groups.jsonl'}", tmp_path / "out")
-    assert {row["topic"] for row in tables["modern_ownership"]} == {"orders", "payments"}
-    epochs = {row["log_offset"]: row["group_epoch"] for row in tables["modern_epochs"] if row["assigned_ts"]}
-    assert len(epochs) == len([row for row in tables["modern_rebalances"] if row["generation"]])
-    assert set(epochs.values()) <= {row["generation"] for row in tables["modern_generations"]}
-    kinds = {row["group"]: row["kind"] for row in tables["group_health"]}
+@pytest.fixture(scope="module")
+def consumers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return run(spark, f"jsonl:{RECORDED.parent / 'consumer-groups.jsonl'}", tmp_path_factory.mktemp("modern") / "out")
+
+
+def test_of_a_real_kafka_it_tells_who_had_what_in_groups_of_kip_848(consumers: Tables) -> None:
+    assert {row["topic"] for row in consumers["ownership"]} == {"orders", "payments"}
+    epochs = {row["log_offset"]: row["group_epoch"] for row in consumers["epochs"] if row["assigned_ts"]}
+    assert set(epochs.values()) <= {row["generation"] for row in consumers["modern_generations"]}
+    kinds = {row["group"]: row["kind"] for row in consumers["group_health"]}
     assert kinds == {"shop": "consumer", "stall": "consumer", "moving": "classic"}
-    assert tables["zombies"] == []  # who commits while a group is no classic one does so rightly
-    check_report(tmp_path / "out", tables)
-    report = (tmp_path / "out" / "report.json").read_text(encoding="utf-8")
-    assert "a classic group became a consumer group" in report
-    assert "carol asked for other topics or another assignor" in report
-    assert '"is_revoking": true' in report
+    assert consumers["zombies"] == []
+    causes = {row["cause"] for row in consumers["epochs"]}
+    assert {"a classic group became a consumer group", "carol asked for other topics or another assignor"} <= causes
+    assert any(row["is_revoking"] for row in consumers["ownership"])
+
+
+def test_a_consumer_group_that_loses_all_members_has_a_row_and_its_members_end_there(consumers: Tables) -> None:
+    rebalances = [row for row in consumers["rebalances"] if row["group"] == "shop"]
+    last = rebalances[-1]
+    assert (last["cause_kind"], last["members_after"], last["generation"]) == ("group_emptied", 0, 11)
+    gone = "everybody left or timed out; the last: alice, carol; before it, 1 epoch without a target assignment"
+    assert last["likely_cause"] == gone
+    ends = [row for row in consumers["members"] if row["group"] == "shop" and row["client_id"] == "carol"]
+    assert (ends[-1]["event"], ends[-1]["append_ts"]) == ("left", last["at"])
+
+
+def test_a_log_that_begins_with_the_first_epoch_of_a_group_has_no_gap_before_it(
+    consumers: Tables, share_and_streams: Tables
+) -> None:
+    for tables, groups in ((consumers, ("shop", "stall")), (share_and_streams, ("jobs", "copier"))):
+        for group in groups:
+            first = next(row for row in tables["rebalances"] if row["group"] == group)
+            assert (first["generation"], first["hidden_generations"], first["members_before"]) == (2, None, 0)
+            assert first["cause_kind"] == "group_started"
+            assert "no record" not in first["likely_cause"]
+
+
+def test_a_group_that_changes_its_kind_has_one_history(consumers: Tables) -> None:
+    moving = [row for row in consumers["rebalances"] if row["group"] == "moving"]
+    assert [kind for kind, _ in groupby(row["kind"] for row in moving)] == ["classic", "consumer", "classic"]
+    became = {row["cause_kind"]: row for row in moving if row["cause_kind"].startswith("became")}
+    assert set(became) == {"became_consumer", "became_classic"}
+    assert (became["became_consumer"]["members_before"], became["became_consumer"]["left"]) == (2, [])
+    events = [(row["kind"], row["event"]) for row in consumers["members"] if row["client_id"] == "grace"]
+    assert ("classic", "converted") in events
+    assert ("consumer", "converted") in events
+
+
+@pytest.fixture(scope="module")
+def share_and_streams(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return run(spark, f"jsonl:{RECORDED.parent / 'share-and-streams.jsonl'}", tmp_path_factory.mktemp("share") / "out")
+
+
+def test_of_a_real_kafka_it_tells_of_share_groups(share_and_streams: Tables) -> None:
+    of = {name: [row for row in rows if row.get("group") == "jobs"] for name, rows in share_and_streams.items()}
+    assert {
+        row["kind"] for name in ("rebalances", "members", "skew", "epochs", "current_groups") for row in of[name]
+    } == {"share"}
+    assert [(row["generation"], row["cause_kind"], row["members_after"]) for row in of["rebalances"]] == [
+        (2, "group_started", 1),
+        (3, "partitions_added", 1),  # they were initialized
+        (4, "members_joined", 2),
+        (5, "members_left", 1),
+        (6, "group_emptied", 0),
+        (7, "group_refilled", 1),
+        (8, "group_emptied", 0),
+    ]
+    assert {row["moved"] for row in of["rebalances"]} == {None}
+    assert of["ownership"] == []
+    judy = [row["event"] for row in of["members"] if row["client_id"] == "judy"]
+    assert (judy[0], judy.count("joined"), judy.count("left"), judy[-1]) == ("joined", 2, 2, "left")
+    [group] = of["current_groups"]
+    assert (group["state"], group["group_epoch"], group["log_offset"]) == ("Empty", 8, 38)
+    [health] = of["group_health"]
+    assert (health["kind"], health["state"], health["rebalances"]) == ("share", "Empty", 7)
+    [storm] = of["storms"]  # the recording is one
+    assert (storm["kind"], storm["rebalances"]) == ("share", 7)
+
+
+def test_of_a_real_kafka_it_tells_of_streams_groups(share_and_streams: Tables) -> None:
+    of = {name: [row for row in rows if row.get("group") == "copier"] for name, rows in share_and_streams.items()}
+    assert [(row["generation"], row["cause_kind"], row["moved"]) for row in of["rebalances"]] == [
+        (2, "group_started", 0),
+        (3, "members_joined", 3),
+        (4, "members_left", 3),
+        (5, "group_emptied", 0),
+    ]
+    assert {(row["topic"], row["kind"]) for row in of["ownership"]} == {("subtopology 0", "streams")}
+    assert any(row["is_revoking"] for row in of["ownership"])
+    mia = [row["event"] for row in of["members"] if row["client_id"].startswith("mia")]
+    assert mia == ["joined", "waiting", "settled", "retargeted", "settled", "left"]
+    generation = of["modern_generations"][0]
+    assert generation["members"][0]["topics"] == ["orders"]  # of its topology
+    assert {row["kind"] for row in of["group_health"]} == {"streams"}
+    assert of["zombies"] == []
 
 
 def test_the_causes_of_400_groups_are_a_few_kinds(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,10 +13,13 @@ def test_a_table_says_what_every_column_means(table: TableSchema) -> None:
     assert all(column.unit == "UTC" for column in table.columns if column.type == "timestamp")
 
 
-def test_the_tables_of_both_kinds_of_groups_have_the_same_columns() -> None:
-    assert TABLES["modern_generations"].columns == TABLES["generations"].columns
-    assert TABLES["modern_rebalances"].columns == TABLES["rebalances"].columns
+def test_every_table_of_histories_says_of_which_kind_the_group_was() -> None:
+    histories = ("current_groups", "rebalances", "ownership", "storms", "skew", "zombies", "epochs", "members")
+    assert all("kind" in TABLES[name].names for name in histories)
+    assert TABLES["modern_generations"].columns[:-2] == TABLES["generations"].columns
 
 
 def test_ddl_quotes_the_words_of_sql() -> None:
-    assert TABLES["storms"].ddl.startswith("`log_partition` int, `group` string, `from` timestamp, `to` timestamp")
+    assert TABLES["storms"].ddl.startswith(
+        "`log_partition` int, `group` string, `kind` string, `from` timestamp, `to` timestamp"
+    )

@@ -19,7 +19,7 @@ from groupcoord.pipeline.assignor_replay.what_if_tables import moments, partitio
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
-from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
+from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, MODERN_GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.tables.consecutive_commits import partition_statistics
 from tests.pipeline.frames import START, at, commit, frame, generation, member, rows
@@ -36,12 +36,12 @@ def owning(said: tuple[Any, ...], owned: dict[str, list[int]]) -> tuple[Any, ...
 
 
 def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
-    return frame(spark, GENERATIONS, generations)
+    return frame(spark, MODERN_GENERATIONS, generations)
 
 
-def played(spark: SparkSession, told: DataFrame, modern: DataFrame, said: str) -> DataFrame:
-    counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, modern, None)
-    found = what_if(told, modern, counts, choices(said), 2)
+def played(spark: SparkSession, told: DataFrame, said: str) -> DataFrame:
+    counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None)
+    found = what_if(told, counts, choices(said), 2)
     assert found.columns == WHAT_IF.names
     return found
 
@@ -55,7 +55,7 @@ EAGER = (
 
 
 def test_a_history_is_played_with_each_assignor_and_as_it_was(spark: SparkSession) -> None:
-    found = played(spark, history(spark, *EAGER), history(spark), "range,cooperative-sticky")
+    found = played(spark, history(spark, *EAGER), "range,cooperative-sticky")
     names = ("log_offset", "assignor", "at", "generation", "members", *COSTS)
     assert rows(found, *names) == [
         (10, "as it was", 10.0, 1, 1, 4, 0, 0, 0, 0),
@@ -84,7 +84,7 @@ def test_a_history_is_played_with_each_assignor_and_as_it_was(spark: SparkSessio
 
 def test_a_row_for_each_group_and_assignor_adds_them_up(spark: SparkSession) -> None:
     silent = generation(25, 1, (*member("x", {"t": [0]})[:6], None, None, None, None, None), group="h")
-    found = what_if_summary(played(spark, history(spark, *EAGER, silent), history(spark), "range"))
+    found = what_if_summary(played(spark, history(spark, *EAGER, silent), "range"))
     assert found.columns == WHAT_IF_SUMMARY.names
     assert rows(found, *WHAT_IF_SUMMARY.names) == [
         ("g", "as it was", 3, 0, 4, 0, 8, 3, 2.0, 0.0, 0, None),
@@ -117,7 +117,7 @@ def test_a_record_is_seen_beside_the_one_before_and_the_one_after(spark: SparkSe
         generation(10, 1, alone),
     )
     counts = spark.createDataFrame([("t", 5, 6)], "topic string, since bigint, count int")
-    found = moments(told, history(spark), counts, choices("range"))
+    found = moments(told, counts, choices("range"))
     real = found.where("assignor = 'as it was'")
     assert rows(real, "log_offset", "begins", "follows", "goes_on") == [
         (-1, None, None, None),
@@ -139,22 +139,24 @@ def test_a_record_is_seen_beside_the_one_before_and_the_one_after(spark: SparkSe
         ("as it was", 1),
         ("range", 1),
     ]
-    as_sticky = moments(told, history(spark), counts, choices("sticky")).where("log_offset = 1 and assignor = 'sticky'")
+    as_sticky = moments(told, counts, choices("sticky")).where("log_offset = 1 and assignor = 'sticky'")
     assert as_sticky.selectExpr("members[0].assigned is null and members[0].owned is null").first()[0]
 
 
 def test_groups_of_other_clients_are_not_played(spark: SparkSession) -> None:
     connect = {**generation(1, 1, member("a", {"t": [0]})), "protocol_type": "connect"}
-    assert played(spark, history(spark, connect), history(spark), "range").count() == 0
+    assert played(spark, history(spark, connect), "range").count() == 0
 
 
 def test_groups_of_kip_848_are_played_with_the_others(spark: SparkSession) -> None:
     modern = history(
         spark,
-        generation(1, 2, member("a", {"t": [0, 1]}), protocol="uniform", state_ts=at(1)),
-        generation(2, 3, member("a", {"t": [0]}), member("b", {"t": [1]}), protocol="uniform", state_ts=at(2)),
+        generation(1, 2, member("a", {"t": [0, 1]}), protocol="uniform", kind="consumer", state_ts=at(1)),
+        generation(
+            2, 3, member("a", {"t": [0]}), member("b", {"t": [1]}), protocol="uniform", kind="consumer", state_ts=at(2)
+        ),
     )
-    found = played(spark, history(spark), modern, "sticky")
+    found = played(spark, modern, "sticky")
     assert rows(found, "generation", "assignor", "moved", "pauses", "rebalances", "paused_partition_seconds") == [
         (2, "as it was", 0, 0, 1, None),
         (2, "sticky", 0, 0, 1, None),
@@ -181,16 +183,16 @@ def test_topics_have_as_many_partitions_as_were_ever_seen(spark: SparkSession) -
         ],
     )
     commits = partition_statistics(committed)
-    told = history(spark, generation(20, 1, member("a", {"t": [0, 3]}), member("b", {"t": [1]})), generation(30, None))
-    modern = history(spark, generation(60, 2, member("a", {"t": [4]})))
+    given = generation(20, 1, member("a", {"t": [0, 3]}), member("b", {"t": [1]}))
+    told = history(spark, given, generation(30, None), generation(60, 2, member("a", {"t": [4]}), kind="consumer"))
     expected = [("t", micros(5), 2), ("t", micros(20), 4), ("t", micros(60), 5), ("u", micros(7), 1), ("v", 0, 4)]
-    assert rows(partition_counts(commits, told, modern, None), "topic", "since", "count") == expected
+    assert rows(partition_counts(commits, told, None), "topic", "since", "count") == expected
     ends = frame(
         spark,
         END_OFFSETS,
         [{"topic": topic, "partition": partition} for topic, partition in (("t", 2), ("u", 6), ("u", 2), ("x", 1))],
     )
-    known = partition_counts(commits, told, modern, ends)
+    known = partition_counts(commits, told, ends)
     assert rows(known, "topic", "since", "count") == [*expected[:3], ("u", micros(7), 7), ("v", 0, 4), ("x", 0, 2)]
 
 
@@ -311,8 +313,8 @@ def test_tasks_and_batches_make_no_difference_to_plain_python(spark: SparkSessio
     usual = spark.conf.get(batch)
     spark.conf.set(batch, "5")
     try:
-        counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, history(spark), None)
-        answer = what_if(told, history(spark), counts, chosen, 3)
+        counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None)
+        answer = what_if(told, counts, chosen, 3)
         got = answer.withColumn("at", F.unix_micros("at")).collect()
     finally:
         spark.conf.set(batch, usual)

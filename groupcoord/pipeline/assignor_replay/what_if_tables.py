@@ -23,9 +23,7 @@ ALWAYS = 0
 """Since when, where no time is known: before all records."""
 
 
-def partition_counts(
-    statistics: DataFrame, generations: DataFrame, modern: DataFrame, ends: DataFrame | None
-) -> DataFrame:
+def partition_counts(statistics: DataFrame, generations: DataFrame, ends: DataFrame | None) -> DataFrame:
     """``topic``, ``since`` (microseconds) and ``count``: a row for each time that the log shows more partitions than before.
 
     ``statistics`` is what ``partition_statistics`` gives. Where ``ends`` (END_OFFSETS) knows of more partitions, the topic has
@@ -37,20 +35,18 @@ def partition_counts(
         .agg(F.min("first_ms").alias("at"))
         .select("topic", F.expr("partition + 1").alias("count"), F.timestamp_millis("at").alias("at"))
     )
-    both = [
-        frame.select(
+    given = (
+        generations.select(
             F.coalesce("append_ts", "state_ts").alias("at"),
             F.expr("inline(flatten(transform(filter(members, m -> m.assigned is not null), m -> m.assigned)))"),
         )
         .groupBy("topic", F.array_max("partitions").alias("highest"))
         .agg(F.min("at").alias("at"))
         .select("topic", F.expr("highest + 1").alias("count"), "at")
-        for frame in (generations, modern)
-    ]
+    )
     in_time = Window.partitionBy("topic").orderBy("since")
     grown = (
-        committed.unionByName(both[0])
-        .unionByName(both[1])
+        committed.unionByName(given)
         .where("count > 0")
         .groupBy("topic", F.coalesce(F.unix_micros("at"), F.lit(ALWAYS)).alias("since"))
         .agg(F.max("count").alias("count"))
@@ -106,15 +102,13 @@ _MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instanc
 """Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
 
 
-def what_if(
-    generations: DataFrame, modern: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int
-) -> DataFrame:
-    """WHAT_IF of the groups in ``generations`` and ``modern`` (both GENERATIONS), played with ``chosen`` in ``tasks`` tasks.
+def what_if(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int) -> DataFrame:
+    """WHAT_IF of the groups in ``generations`` (those of all kinds), played with ``chosen`` in ``tasks`` tasks.
 
     ``counts`` is what ``partition_counts`` gives.
     """
     return (
-        moments(generations, modern, counts, chosen)
+        moments(generations, counts, chosen)
         .repartition(tasks, "group", "assignor")
         .sortWithinPartitions("group", "assignor", "log_offset", "topic", "at")
         .mapInArrow(playing(chosen), WHAT_IF.ddl)
@@ -140,25 +134,23 @@ def what_if_summary(played: DataFrame) -> DataFrame:
     )
 
 
-def moments(
-    generations: DataFrame, modern: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]
-) -> DataFrame:
+def moments(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
     """What is played, for each of ``chosen`` and as it was: rows with a ``topic`` say how many partitions that had, and since
     when (``at``, in microseconds); the others are the records that describe a group."""
-    described = _described(generations, modern)
+    described = _described(generations)
     return _for_each_assignor(described, chosen).unionByName(
         _topics(described, counts, chosen), allowMissingColumns=True
     )
 
 
-def _described(generations: DataFrame, modern: DataFrame) -> DataFrame:
+def _described(generations: DataFrame) -> DataFrame:
     """The records of all groups of consumers, each with what the one before and the one after say of it."""
-    both = generations.withColumn("modern", F.expr("false")).unionByName(modern.withColumn("modern", F.expr("true")))
     in_group = Window.partitionBy("group").orderBy("log_offset")
     no_members = F.array().cast(f"array<{MEMBER}>")
     carried = ("generation", "is_tombstone", "gives_up", "wishes")
     return (
-        both.withColumn("members", F.when(F.col("protocol_type") == "consumer", F.col("members")).otherwise(no_members))
+        generations.withColumn("modern", F.col("kind") != "classic")
+        .withColumn("members", F.when(F.col("protocol_type") == "consumer", F.col("members")).otherwise(no_members))
         .select(
             "*",
             F.unix_micros(F.coalesce("append_ts", "state_ts")).alias("at"),

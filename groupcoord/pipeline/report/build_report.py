@@ -64,7 +64,6 @@ LISTED = 20
 """How many rows other lists have."""
 MOST_AFFECTED = 3
 """How many groups are named beside a kind of cause."""
-REBALANCE_TABLES = ("rebalances", "modern_rebalances")
 MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
 PIECES = 120
@@ -174,9 +173,8 @@ def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> mo
         return None
     bins = model.TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
     rebalances = [0] * PIECES
-    for table in REBALANCE_TABLES:
-        for row in reader.binned(table, "at", bins, [COUNT]):
-            rebalances[row["bin"]] += row["count"]
+    for row in reader.binned("rebalances", "at", bins, [COUNT]):
+        rebalances[row["bin"]] = row["count"]
     return model.ActivityHistogram(
         bins=bins, rebalances=tuple(rebalances), commits=commits_of_all(reader, model.TimeSpan(from_ms, to_ms), PIECES)
     )
@@ -196,11 +194,11 @@ def _group(row: Row) -> model.GroupSummary:
 def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
     affected: dict[str, list[model.GroupCount]] = defaultdict(list)
     by, order = ["cause_kind", "group"], sort_order("-count group")
-    for row in reader.totals(REBALANCE_TABLES, by, [COUNT], order, MOST_AFFECTED, of_each="cause_kind"):
+    for row in reader.totals("rebalances", by, [COUNT], order, MOST_AFFECTED, of_each="cause_kind"):
         affected[row["cause_kind"]].append(model.GroupCount(row["group"], row["count"]))
     order = sort_order("-count cause_kind")
     found = []
-    for row in reader.totals(REBALANCE_TABLES, ["cause_kind"], [COUNT], order, len(CAUSE_KINDS)):
+    for row in reader.totals("rebalances", ["cause_kind"], [COUNT], order, len(CAUSE_KINDS)):
         groups = tuple(affected[row["cause_kind"]])
         others = row["count"] - sum(one.count for one in groups)
         found.append(model.CauseCount(row["cause_kind"], row["count"], groups, others))

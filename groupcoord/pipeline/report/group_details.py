@@ -1,6 +1,5 @@
 """The most troubled groups in detail: members, owners of partitions, rebalances and commits over time."""
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
@@ -32,7 +31,7 @@ def lag_of(row: Row) -> model.PartitionLag:
 MEMBERS = 30
 """The most members that are drawn: the last ones of the group."""
 CHANGES = 3_000
-"""The most changes in the lives of members of a group of KIP-848 that are drawn, the newest ones."""
+"""The most changes in the lives of members of a group that are drawn, the newest ones."""
 _OF_SHARE = ("group", "log_offset", "generation", "member", "client_id", "partitions", "fair_share")
 _OF_CHANGE = ("group", "log_offset", "is_settled", "append_ts", "until_ts", *model.MemberChange._fields[1:])
 _OF_EPOCH = (
@@ -50,95 +49,48 @@ _ENDS = frozenset(END_EVENTS)
 class MembershipRows(NamedTuple):
     """What is known of the members of each group."""
 
-    rows: Mapping[str, list[Row]]
-    """Rows of ``skew``, of the members that are drawn."""
     lives: Mapping[str, list[Row]]
-    """Rows of ``modern_members``, of the members that are drawn; the newest is first."""
+    """Rows of ``members``, of those that are drawn; the newest is first."""
     counts: Mapping[str, int]
     """How many members each group ever had, up to COUNTED."""
     shares: Mapping[str, model.GenerationShares]
 
 
-def read_bands(reader: TableReader, groups: Collection[str], generations: int) -> MembershipRows:
-    """The members of ``groups`` in the last ``generations``."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    lives: dict[str, list[Row]] = defaultdict(list)
-    known: dict[str, set[str]] = defaultdict(set)
-    newest: list[Row] = []
+def read_bands(reader: TableReader, groups: Collection[str]) -> MembershipRows:
+    """The members of ``groups``."""
     among = {"group": groups}
-    for table in ("skew", "modern_skew"):
-        order = sort_order("-log_offset -partitions member")
-        newest += reader.rows(table, _OF_SHARE, order, MEMBERS, among=among, of_each="group")
-    newest.sort(key=lambda row: -row["log_offset"])
-    for table, columns, most in (("skew", _OF_SHARE, generations * MEMBERS), ("modern_members", _OF_CHANGE, CHANGES)):
-        measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
-        order = sort_order("-log_offset -generations member")
-        counted: dict[str, int] = defaultdict(int)
-        drawn: set[tuple[str, str]] = set()
-        members = reader.totals(table, ["group", "member"], measures, order, COUNTED, among=among, of_each="group")
-        for row in members:
-            known[row["group"]].add(row["member"])
-            counted[row["group"]] += 1
-            if counted[row["group"]] <= MEMBERS:
-                drawn.add((row["group"], row["member"]))
-        among_drawn = {"group": {group for group, _ in drawn}, "member": {member for _, member in drawn}}
-        order = sort_order("-log_offset member")
-        found = reader.rows(table, columns, order, most, among=among_drawn, of_each="group")
-        for row in found:
-            if (row["group"], row["member"]) in drawn:
-                (rows if table == "skew" else lives)[row["group"]].append(row)
-    return MembershipRows(
-        rows, lives, defaultdict(int, {group: len(members) for group, members in known.items()}), _shares(newest)
-    )
-
-
-def members_of(rebalances: Sequence[Row], rows: Sequence[Row], end_ms: int) -> tuple[model.MemberTimeline, ...]:
-    """When each member was there: from the rebalance that began a generation to the next one, the last to ``end_ms``. Who
-    came first is first."""
-    offsets = [row["log_offset"] for row in rebalances]
-    times = [row["at"] for row in rebalances] + [end_ms]
-    spans: dict[str, dict[int, int]] = defaultdict(dict)
-    clients: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: row["log_offset"]):
-        # A static member that comes back is a further record of the same generation; numbers begin anew with a new group.
-        place = bisect_right(offsets, row["log_offset"]) - 1
-        if place >= 0:
-            spans[row["member"]][place] = row["partitions"]
-            clients[row["member"]] = row["client_id"] or ""
-    members = [
-        model.MemberTimeline(
-            member,
-            clients[member],
-            _joined([model.MembershipSpan(times[place], times[place + 1], had) for place, had in there.items()]),
-        )
-        for member, there in spans.items()
-    ]
-    return tuple(sorted(members, key=lambda one: (one.spans[0].from_ms, one.member)))
+    order = sort_order("-log_offset -partitions member")
+    newest = reader.rows("skew", _OF_SHARE, order, MEMBERS, among=among, of_each="group")
+    measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
+    order = sort_order("-log_offset -generations member")
+    counted: dict[str, int] = defaultdict(int)
+    drawn: set[tuple[str, str]] = set()
+    for row in reader.totals("skew", ["group", "member"], measures, order, COUNTED, among=among, of_each="group"):
+        counted[row["group"]] += 1
+        if counted[row["group"]] <= MEMBERS:
+            drawn.add((row["group"], row["member"]))
+    among_drawn = {"group": {group for group, _ in drawn}, "member": {member for _, member in drawn}}
+    lives: dict[str, list[Row]] = defaultdict(list)
+    order = sort_order("-log_offset member")
+    for row in reader.rows("members", _OF_CHANGE, order, CHANGES, among=among_drawn, of_each="group"):
+        if (row["group"], row["member"]) in drawn:
+            lives[row["group"]].append(row)
+    return MembershipRows(lives, counted, _shares(newest))
 
 
 def lives_of(rows: Sequence[Row], span: model.TimeSpan) -> tuple[model.MemberTimeline, ...]:
-    """When each member of a group of KIP-848 was there in ``span``, by ``rows`` of ``modern_members``."""
+    """When each member of a group was there in ``span``, by ``rows`` of ``members``. Who came first is first."""
     spans: dict[str, list[model.MembershipSpan]] = defaultdict(list)
     clients: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row["log_offset"]):
         from_ms = max(row["append_ts"], span.start_ms)
         until_ms = span.end_ms if row["until_ts"] is None else min(row["until_ts"], span.end_ms)
         if row["event"] not in _ENDS and from_ms < until_ms:
-            had = row["partitions"] + row["revoking"]
+            had = (row["partitions"] or 0) + row["revoking"]
             spans[row["member"]].append(model.MembershipSpan(from_ms, until_ms, had, row["is_settled"]))
             clients[row["member"]] = row["client_id"] or ""
-    return tuple(model.MemberTimeline(member, clients[member], _joined(there)) for member, there in spans.items())
-
-
-def _both(
-    classic: tuple[model.MemberTimeline, ...], modern: tuple[model.MemberTimeline, ...]
-) -> tuple[model.MemberTimeline, ...]:
-    """The members of a group that was of both kinds; who stayed is one member. Who came first is first."""
-    found = {one.member: one for one in classic}
-    for one in modern:
-        spans = found[one.member].spans if one.member in found else ()
-        found[one.member] = one._replace(spans=tuple(sorted(spans + one.spans)))
-    return tuple(sorted(found.values(), key=lambda one: (one.spans[0].from_ms, one.member)))
+    members = [model.MemberTimeline(member, clients[member], _joined(there)) for member, there in spans.items()]
+    return tuple(sorted(members, key=lambda one: (one.spans[0].from_ms, one.member)))
 
 
 def _joined(spans: list[model.MembershipSpan]) -> tuple[model.MembershipSpan, ...]:
@@ -232,6 +184,7 @@ PIECES = 160
 SHORTEST_MS = 1_000
 """The shortest time axis."""
 _OF_REBALANCE = (
+    "kind",
     "generation",
     "at",
     "cause_kind",
@@ -255,16 +208,16 @@ def details_of(
     names = [one.group for one in groups]
     rebalances = _rebalances(reader, names)
     newest = sort_order("-log_offset")
-    epochs = _each(reader, "modern_epochs", ("group", "log_offset", *_OF_EPOCH), newest, REBALANCES, names)
+    epochs = _each(reader, "epochs", ("group", "log_offset", *_OF_EPOCH), newest, REBALANCES, names)
     counted = {
         table: {
             row["group"]: row["count"]
             for row in reader.totals(table, ["group"], [COUNT], [], len(names), among={"group": names})
         }
-        for table in ("modern_epochs", "modern_members")
+        for table in ("epochs", "members")
     }
     window_ms = window_ms_of(reader) or 0
-    bands = read_bands(reader, names, REBALANCES)
+    bands = read_bands(reader, names)
     marks = {
         name: [row["at"] for row in rebalances[name]]
         + [row["append_ts"] for row in (*epochs[name], *bands.lives.get(name, ())[:1])]
@@ -285,7 +238,7 @@ def details_of(
     details = []
     for one in groups:
         name, span, shown = one.group, spans[one.group], rebalances[one.group]
-        members = _both(members_of(shown, bands.rows[name], span.end_ms), lives_of(bands.lives[name], span))
+        members = lives_of(bands.lives[name], span)
         changes = bands.lives[name][:LISTED_CHANGES]
         partitions, changing = _partitions(owned[name], span)
         shares = bands.shares.get(name)
@@ -295,21 +248,20 @@ def details_of(
                 start_ms=span.start_ms,
                 end_ms=span.end_ms,
                 rebalances=tuple(
-                    model.RebalanceSummary._make(row[column] for column in (*_OF_REBALANCE, "is_target"))
-                    for row in shown
+                    model.RebalanceSummary._make(row[column] for column in _OF_REBALANCE) for row in shown
                 ),
                 rebalances_left_out=max(one.rebalances - len(shown), 0),
                 epochs=tuple(
                     model.GroupEpoch(*(row[column] for column in _OF_EPOCH)) for row in reversed(epochs[name])
                 ),
-                epochs_left_out=counted["modern_epochs"].get(name, 0) - len(epochs[name]),
+                epochs_left_out=counted["epochs"].get(name, 0) - len(epochs[name]),
                 members=members,
                 members_left_out=max(bands.counts[name] - len(members), 0),
                 changes=tuple(
                     model.MemberChange(row["append_ts"], *(row[column] for column in model.MemberChange._fields[1:]))
                     for row in reversed(changes)
                 ),
-                changes_left_out=counted["modern_members"].get(name, 0) - len(changes),
+                changes_left_out=counted["members"].get(name, 0) - len(changes),
                 commits=histograms[name],
                 storms=tuple(storm_of(row) for row in reversed(storms[name]) if row["to"] >= span.start_ms),
                 partitions=partitions,
@@ -341,17 +293,12 @@ def _each(
 
 
 def _rebalances(reader: TableReader, groups: Collection[str]) -> Mapping[str, list[Row]]:
-    """The newest of each group, in order. A group that became one of KIP-848 has some in both tables."""
+    """The newest of each group, in order."""
     columns = ["group", "log_offset", *_OF_REBALANCE]
-    found: dict[str, list[Row]] = defaultdict(list)
-    for table in ("rebalances", "modern_rebalances"):
-        for group, rows in _each(reader, table, columns, sort_order("-log_offset"), REBALANCES, groups).items():
-            is_target = table == "modern_rebalances"
-            found[group] += [row | {"is_target": is_target} for row in rows if row["at"] is not None]
-    for rows in found.values():
-        rows.sort(key=lambda row: row["log_offset"])
-        del rows[:-REBALANCES]
-    return found
+    found = _each(reader, "rebalances", columns, sort_order("-log_offset"), REBALANCES, groups)
+    return defaultdict(
+        list, {group: [row for row in reversed(rows) if row["at"] is not None] for group, rows in found.items()}
+    )
 
 
 def _span(
@@ -389,27 +336,21 @@ def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tu
     order = sort_order("-count topic partition")
     by = ["group", "topic", "partition"]
     found: dict[str, dict[tuple[str, int], list[Row]]] = defaultdict(dict)
-    for table, more in (("ownership", []), ("modern_ownership", ["is_revoking"])):
-        among = {"group": groups}
-        drawn: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for row in reader.totals(table, by, [COUNT], order, COUNTED, among=among, of_each="group"):
-            found[row["group"]].setdefault((row["topic"], row["partition"]), [])
-            if len(drawn[row["group"]]) < PARTITIONS:
-                drawn[row["group"]].add((row["topic"], row["partition"]))
-        topics = {topic for places in drawn.values() for topic, _ in places}
-        if topics:
-            among = {"group": groups, "topic": topics}
-        columns = [*by, "log_offset", "append_ts", "until_ts", "member", *more]
-        newest = sort_order("-log_offset topic partition")
-        for row in reader.rows(table, columns, newest, COUNTED, among=among, of_each="group"):
-            place = row["topic"], row["partition"]
-            if place in drawn[row["group"]]:
-                found[row["group"]][place].append({"is_revoking": False, **row})
-    for known in found.values():
-        for rows in known.values():
-            rows.sort(key=lambda row: -row["log_offset"])
-            for later, row in pairwise(rows):  # the group became one of the other kind
-                row["until_ts"] = later["append_ts"]
+    among = {"group": groups}
+    drawn: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in reader.totals("ownership", by, [COUNT], order, COUNTED, among=among, of_each="group"):
+        found[row["group"]][row["topic"], row["partition"]] = []
+        if len(drawn[row["group"]]) < PARTITIONS:
+            drawn[row["group"]].add((row["topic"], row["partition"]))
+    topics = {topic for places in drawn.values() for topic, _ in places}
+    if topics:
+        among = {"group": groups, "topic": topics}
+    columns = [*by, "log_offset", "append_ts", "until_ts", "member", "is_revoking"]
+    newest = sort_order("-log_offset topic partition")
+    for row in reader.rows("ownership", columns, newest, COUNTED, among=among, of_each="group"):
+        place = row["topic"], row["partition"]
+        if place in drawn[row["group"]]:
+            found[row["group"]][place].append(row)
     return found
 
 

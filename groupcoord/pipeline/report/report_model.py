@@ -129,7 +129,7 @@ class GroupCount:
 
 @dataclass(frozen=True)
 class CauseCount:
-    """How many rebalances had a cause of this kind, of classic groups and those of KIP-848 together."""
+    """How many rebalances had a cause of this kind, of groups of all kinds together."""
 
     cause_kind: str
     count: int
@@ -140,8 +140,9 @@ class CauseCount:
 
 
 class RebalanceSummary(NamedTuple):
-    """A row of ``rebalances`` or ``modern_rebalances``, with numbers of members instead of their names."""
+    """A row of ``rebalances``, with numbers of members instead of their names."""
 
+    kind: str
     generation: int
     at_ms: int
     cause_kind: str
@@ -152,12 +153,10 @@ class RebalanceSummary(NamedTuple):
     moved: int | None
     moved_needlessly: int | None
     imbalance: int | None
-    is_target: bool = False
-    """Is it the target assignment of a group of KIP-848? Then the generation is its epoch."""
 
 
 class GroupEpoch(NamedTuple):
-    """A row of ``modern_epochs``."""
+    """A row of ``epochs``."""
 
     group_epoch: int | None
     at_ms: int
@@ -172,7 +171,7 @@ class GroupEpoch(NamedTuple):
 
 
 class MemberChange(NamedTuple):
-    """A row of ``modern_members``."""
+    """A row of ``members``."""
 
     at_ms: int
     member: str
@@ -181,14 +180,14 @@ class MemberChange(NamedTuple):
     is_classic: bool
     event: str
     member_epoch: int | None
-    partitions: int
+    partitions: int | None
     revoking: int
-    target: int
+    target: int | None
 
 
 class MembershipSpan(NamedTuple):
-    """A member with the same number of partitions: in consecutive generations, or in a group of KIP-848 with those that it has
-    to give back. ``until_ms`` is when the next span begins."""
+    """A member with the same number of partitions, those among them that it has to give back. ``until_ms`` is when the next
+    span begins."""
 
     from_ms: int
     until_ms: int
@@ -250,6 +249,7 @@ class RebalanceStorm(NamedTuple):
     """A row of ``storms``, and what ``what_if`` says of its time: the assignors that had an answer for all of it."""
 
     group: str
+    kind: str
     from_ms: int
     to_ms: int
     rebalances: int

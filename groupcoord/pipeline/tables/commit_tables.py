@@ -191,6 +191,7 @@ def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
         "group",
         "log_offset",
         F.struct(
+            "kind",
             "generation",
             F.col("log_offset").alias("described_at"),
             (F.coalesce(F.size("members"), F.lit(0)) <= 0).alias("is_empty"),

@@ -37,22 +37,19 @@ def at_places(records: DataFrame, places: DataFrame) -> DataFrame:
     return records.join(places, PLACE, "left_semi").select(*records.columns)
 
 
-GROUP_OF_KIP_848 = "ConsumerGroupMetadata"
-
-
 def current_offsets(commits: DataFrame, places: DataFrame) -> DataFrame:
     """``commits`` at ``places`` (the last of each group, topic and partition) that are no tombstones."""
     return at_places(commits, places).where("not is_tombstone").select(*CURRENT_OFFSETS.names)
 
 
 def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame, modern: DataFrame) -> DataFrame:
-    """Groups with a record at ``places`` (the last of each group), and those that only commit.
-
-    A group that ``modern`` says is one of KIP-848 is not here: its commits are its own.
-    """
+    """Groups with a record at ``places`` (the last of each group), those in ``modern`` (CURRENT_GROUPS), and those that only
+    commit."""
     last = at_places(generations, places)
-    described = last.where("not is_tombstone").select(
-        *CURRENT_GROUPS.names[:4], _state().alias("state"), *CURRENT_GROUPS.names[5:]
+    described = (
+        last.where("not is_tombstone")
+        .withColumn("kind", F.lit("classic"))
+        .withColumn("state", F.expr("if(size(members) > 0, 'Stable', 'Empty')"))
     )
     ended = last.selectExpr(
         "`group`",
@@ -76,20 +73,10 @@ def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame
             "is_tombstone is null or (is_tombstone and "
             "if(log_partition = described_in, committed_at > described_at, when > described_when))"
         )
-        .join(_living(modern), "group", "left_anti")
+        .join(modern, "group", "left_anti")
         .select(*(_simple(column.name, column.type) for column in CURRENT_GROUPS.columns))
     )
-    return described.unionByName(simple).select(*CURRENT_GROUPS.names)
-
-
-def _living(modern: DataFrame) -> DataFrame:
-    """The groups of KIP-848 that have not ended."""
-    groups = modern.where(F.col("record") == GROUP_OF_KIP_848)
-    return at_places(groups, latest_places(groups, ["group"])).where("not is_tombstone").select("group")
-
-
-def _state() -> Column:
-    return F.when(F.size("members") > 0, "Stable").otherwise("Empty")
+    return described.unionByName(simple, allowMissingColumns=True).select(*CURRENT_GROUPS.names).unionByName(modern)
 
 
 def _simple(name: str, kind: str) -> Column:
@@ -97,6 +84,7 @@ def _simple(name: str, kind: str) -> Column:
     known = {
         "log_partition": F.col("log_partition"),
         "group": F.col("group"),
+        "kind": F.lit("simple"),
         "state": F.lit("Empty"),
         "protocol_type": F.lit(""),
         "generation": F.lit(0),

@@ -7,17 +7,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS, HealthSymptom
 
-_HIGHEST = (
-    "is_classic",
-    "is_modern",
-    "is_classic_now",
-    "is_modern_now",
-    "state",
-    "protocol",
-    "generation",
-    "members",
-    "last_ts",
-)
+_HIGHEST = ("kind", "kind_before", "state", "protocol", "generation", "members", "last_ts")
 """Columns of which the highest value counts."""
 
 
@@ -27,8 +17,15 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
     ``of_log`` says which partitions of the log (``log_partition``) a ``group`` is in.
     """
     rows = [
-        _of_rebalances(tables["rebalances"]).withColumn("is_classic", F.lit(1)),
-        _of_rebalances(tables["modern_rebalances"]).withColumn("is_modern", F.lit(1)),
+        tables["rebalances"]
+        .groupBy("group")
+        .agg(
+            F.count("*").alias("rebalances"),
+            *(F.sum(name).alias(name) for name in ("hidden_generations", "moved", "moved_needlessly")),
+            F.min("at").alias("first_ts"),
+            F.max("at").alias("last_ts"),
+            F.max_by("kind", "at").alias("kind_before"),
+        ),
         tables["storms"].groupBy("group").agg(F.count("*").alias("storms")),
         tables["commit_pauses"].groupBy("group").agg(F.count("*").alias("commit_gaps")),
         tables["zombies"].groupBy("group").agg(F.count("*").alias("zombies")),
@@ -53,14 +50,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
             "protocol",
             "generation",
             F.size("members").cast("bigint").alias("members"),
-            F.when(F.col("log_offset").isNotNull(), 1).alias("is_classic_now"),
-        ),
-        tables["modern_current_groups"].select(
-            "group",
-            F.when(F.size("members") > 0, "Stable").otherwise("Empty").alias("state"),
-            F.col("assignment_epoch").alias("generation"),
-            F.size("members").cast("bigint").alias("members"),
-            F.lit(1).alias("is_modern_now"),
+            F.when(F.col("kind") != "simple", F.col("kind")).alias("kind"),
         ),
     ]
     every = rows[0]
@@ -72,28 +62,17 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         F.max("lag").alias("lag"),
         F.min("first_ts").alias("first_ts"),
     )
-    # A group that is there is what it is now; one that is gone is what it was, and a consumer group rather than a classic one.
-    is_modern = F.expr("is_modern_now = 1 or (is_modern = 1 and is_classic_now is null)")
-    kind = F.when(is_modern, "consumer").when(F.expr("is_classic = 1"), "classic").otherwise("simple")
+    # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.
     holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")
     gaps = of_log.join(holed, "log_partition").groupBy("group").agg(F.max("whole_from_ts").alias("whole_from_ts"))
     return (
         summed.join(gaps, "group", "left")
+        .withColumn("kind", F.coalesce("kind", "kind_before", F.lit("simple")))
         .select(
             "*",
-            kind.alias("kind"),
             F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
         )
         .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
-    )
-
-
-def _of_rebalances(rebalances: DataFrame) -> DataFrame:
-    return rebalances.groupBy("group").agg(
-        F.count("*").alias("rebalances"),
-        *(F.sum(name).alias(name) for name in ("hidden_generations", "moved", "moved_needlessly")),
-        F.min("at").alias("first_ts"),
-        F.max("at").alias("last_ts"),
     )
 
 

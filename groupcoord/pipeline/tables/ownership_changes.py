@@ -108,12 +108,16 @@ IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.
 
 
 def find_ownership_changes(generations: DataFrame) -> DataFrame:
-    """OWNERSHIP_CHANGES of all groups in ``generations``; a tombstone is a generation without members. A task has whole
-    groups, one after the other."""
-    given = generations.select("log_partition", "log_offset", "append_ts", "group", "generation", "members").selectExpr(
-        "* except (members)",
-        f"""transform(members, m -> struct(m.member_id as member_id, m.client_id as client_id, {IDENTITY} as who,
+    """OWNERSHIP_CHANGES of all groups in ``generations`` but share groups, whose members share partitions; a tombstone is a
+    generation without members. A task has whole groups, one after the other."""
+    given = (
+        generations.where("kind <> 'share'")
+        .select(*_WHERE.names, "members")
+        .selectExpr(
+            "* except (members)",
+            f"""transform(members, m -> struct(m.member_id as member_id, m.client_id as client_id, {IDENTITY} as who,
             m.assigned as assigned)) as members""",
+        )
     )
     return (
         given.repartition("group")
@@ -122,9 +126,11 @@ def find_ownership_changes(generations: DataFrame) -> DataFrame:
     )
 
 
-def ownership(owned: DataFrame) -> DataFrame:
-    """The changes of owner in what ``find_ownership_changes`` gave; no owner counts as one."""
-    return owned.where("moved is null").select(*OWNERSHIP.names)
+def ownership(owned: DataFrame, played: DataFrame) -> DataFrame:
+    """The changes of owner in classic groups, of what ``find_ownership_changes`` gave, and those that were ``played`` of others
+    (OWNERSHIP); no owner counts as one."""
+    classic = owned.where("moved is null and kind = 'classic'").fillna(value=False, subset=["is_revoking"])
+    return classic.select(*OWNERSHIP.names).unionByName(played)
 
 
 PARTITIONS_AT_ONCE = 200_000
@@ -141,8 +147,8 @@ OWNERSHIP_CHANGES = table_schema(
     """,
     OWNERSHIP.columns,
 )
-_WHERE = arrow_schema(OWNERSHIP.columns[:5])
-_CHANGE = arrow_schema(OWNERSHIP.columns[:-1])
+_WHERE = arrow_schema(OWNERSHIP.columns[:6])
+_CHANGE = arrow_schema(OWNERSHIP.columns[:-2])
 _LAST = pa.schema(
     [*((name, pa.string()) for name in (*PERSON, "topic")), ("partition", pa.int32()), ("is_held", pa.bool_())]
 )

@@ -1,8 +1,9 @@
 """One generation compared with the one before: which members joined and left, what moved, what moved needlessly, and why.
 
-The log does not say why a group rebalanced. It has the members before and after, with client ids, hosts, subscriptions and the
-assignor. Leaving and timing out look the same. The first rule for a cause that applies counts. Storms are rebalances that
-follow one another; skew is how evenly partitions were assigned.
+Generations are those of classic groups and the target assignments of all others, in one frame: a group that became one of
+another kind is compared with what it was before. The log does not say why a group rebalanced. It has the members before and
+after, with client ids, hosts, subscriptions and the assignor. Leaving and timing out look the same. The first rule for a cause
+that applies counts. Storms are rebalances that follow one another; skew is how evenly partitions were assigned.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -10,7 +11,13 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.current_state import PLACE
+from groupcoord.pipeline.tables.group_history import FIRST_EPOCH
 from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+
+
+def of_all_kinds(classic: DataFrame, modern: DataFrame) -> DataFrame:
+    """The generations of ``classic`` (GENERATIONS) and of ``modern`` (MODERN_GENERATIONS) groups."""
+    return classic.withColumn("kind", F.lit("classic")).unionByName(modern, allowMissingColumns=True)
 
 
 def _names(people: str) -> str:
@@ -29,6 +36,14 @@ def _machines(people: str) -> str:
 
 _RULES = {
     "log_begins": ("is_unknown", "'the log begins here: what was before is compacted away'"),
+    "became_consumer": (
+        "old_kind = 'classic' and kind = 'consumer' and not old_is_tombstone",
+        "'a classic group became a consumer group'",
+    ),
+    "became_classic": (
+        "old_kind = 'consumer' and kind = 'classic' and not old_is_tombstone",
+        "'a consumer group became a classic one'",
+    ),
     "empty_join": ("members_after = 0 and members_before = 0", "'a join phase ended without members'"),
     "group_emptied": ("members_after = 0", f"concat('everybody left or timed out; the last: ', {_names('leavers')})"),
     "group_started": (
@@ -68,6 +83,8 @@ _RULES = {
     ),
     "partitions_added": ("old_total < partitions_total", "'there are more partitions than before'"),
     "partitions_removed": ("old_total > partitions_total", "'there are fewer partitions than before'"),
+    "topics_changed": ("metadata_hash <> old_metadata_hash", "'topics came or went, or have other partitions'"),
+    "other": ("kind <> 'classic'", "'nobody came or went, and nobody asked for anything else'"),
     "member_rejoined": (
         "true",
         "'nobody came or went: a member joined again, as after a poll that took too long or a lost connection'",
@@ -76,8 +93,9 @@ _RULES = {
 
 _HIDDEN = """
     if(coalesce(hidden_generations, 0) > 0 and not is_unknown,
-       concat('; before it, ', hidden_generations, if(hidden_generations = 1, ' generation', ' generations'),
-              ' that left no record'), '')
+       concat('; before it, ', hidden_generations, if(kind = 'classic', ' generation', ' epoch'),
+              if(hidden_generations = 1, '', 's'),
+              if(kind = 'classic', ' that left no record', ' without a target assignment')), '')
 """
 
 CAUSE_KIND = "case " + " ".join(f"when {condition} then '{kind}'" for kind, (condition, _) in _RULES.items()) + " end"
@@ -130,6 +148,7 @@ def storms(rebalances: DataFrame) -> DataFrame:
         runs.groupBy("group", "run")
         .agg(
             F.min("log_partition").alias("log_partition"),
+            F.max_by("kind", "log_offset").alias("kind"),
             F.min("at").alias("from"),
             F.max("at").alias("to"),
             F.count("*").cast("int").alias("rebalances"),
@@ -185,7 +204,7 @@ def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
     them."""
     compared = _compared(generations)
     return (
-        compared.join(owned.where("moved is not null").select(*PLACE, "moved", "kept", "could_stay"), PLACE)
+        compared.join(owned.where("moved is not null").select(*PLACE, "moved", "kept", "could_stay"), PLACE, "left")
         .select(
             "*",
             F.expr("cast(greatest(0, could_stay - kept) as int)").alias("moved_needlessly"),
@@ -201,36 +220,58 @@ def _compared(generations: DataFrame) -> DataFrame:
 
     No rebalance are a further record of the same generation, and generation 0, with which a group is made.
     """
-    described = generations.select(
-        "*",
-        F.expr("coalesce(append_ts, state_ts)").alias("at"),
-        F.expr(f"transform(members, m -> {IDENTITY})").alias("whos"),
-        F.expr(
-            "transform(members, m -> struct(m.member_id as id, "
-            f"{IDENTITY} as who, coalesce(m.instance_id, m.client_id) as name, m.client_id as client, m.client_host as host))"
-        ).alias("people"),
-        F.expr("array_distinct(flatten(transform(members, m -> coalesce(m.topics, array()))))").alias("topics"),
-        F.expr(f"transform(members, m -> {_SIZE})").alias("shares"),
-    )
     in_group = Window.partitionBy("group").orderBy("log_offset")
-    carried = ("generation", "is_tombstone", "protocol", "leader", "at", "whos", "people", "topics", "shares")
+    after = {name: F.lead(name).over(in_group) for name in ("kind", "append_ts")}
+    # A group that becomes one of another kind ends as the one and is there as the other at once: that is no end of the group.
+    is_other = F.col("is_tombstone") & (after["kind"] != F.col("kind")) & (after["append_ts"] == F.col("append_ts"))
+    described = (
+        generations.select("*", F.coalesce(is_other, F.lit(False)).alias("is_other"))  # noqa: FBT003 - Spark's signature
+        .where("not is_other")
+        .select(
+            "*",
+            F.expr("coalesce(append_ts, state_ts)").alias("at"),
+            F.expr(f"transform(members, m -> {IDENTITY})").alias("whos"),
+            F.expr(
+                f"transform(members, m -> struct(m.member_id as id, {IDENTITY} as who, "
+                "coalesce(m.instance_id, m.client_id) as name, m.client_id as client, m.client_host as host))"
+            ).alias("people"),
+            F.expr("array_distinct(flatten(transform(members, m -> coalesce(m.topics, array()))))").alias("topics"),
+            F.expr(f"transform(members, m -> {_SIZE})").alias("shares"),
+        )
+    )
+    carried = (
+        "kind",
+        "metadata_hash",
+        "generation",
+        "is_tombstone",
+        "protocol",
+        "leader",
+        "at",
+        "whos",
+        "people",
+        "topics",
+        "shares",
+    )
     beside = described.select("*", *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried))
     begins = beside.where(
         "not is_tombstone and (generation > 0 or size(people) > 0) "
-        "and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation)"
+        "and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation "
+        "or kind <> old_kind)"
     )
     return (
         begins.select(
             "*",
             # Before the first generation, and after a group's end, there are no members. Before any other there were some.
-            F.expr("old_is_tombstone is null and generation > 1").alias("is_unknown"),
+            F.expr(f"old_is_tombstone is null and generation > if(kind = 'classic', 1, {FIRST_EPOCH})").alias(
+                "is_unknown"
+            ),
             F.expr("coalesce(old_people, array())").alias("old_folk"),
         )
         .selectExpr(
             "*",
             "old_generation as previous_generation",
             "if(old_generation is null, null, cast(greatest(0, generation - old_generation - 1) as int)) as hidden_generations",
-            "unix_millis(append_ts) - unix_millis(state_ts) as assign_and_sync_ms",
+            "if(kind = 'classic', unix_millis(append_ts) - unix_millis(state_ts), null) as assign_and_sync_ms",
             "if(is_unknown, null, size(old_folk)) as members_before",
             "size(people) as members_after",
             "if(is_unknown, null, filter(people, p -> not array_contains(transform(old_folk, o -> o.who), p.who))) "

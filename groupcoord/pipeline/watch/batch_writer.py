@@ -10,8 +10,8 @@ Only as much of the past is kept as the functions of ``tables/`` need when the r
 - ``current_offsets`` is kept as it is: of each key the last record counts;
 - ``recent`` (RECENT_COMMITS): of each key the last ten commits, for Burrow's rules, and because a group that has no record of
   its own is there if it has committed; ``ends`` (END_OFFSETS): where topics ended at the last observations;
-- ``modern`` (MODERN_RECORDS): of each group of KIP-848 the record that says whether there is one;
-- ``generations``: of each classic group the last record, and those in which some partition was assigned for the last time;
+- ``modern`` (MODERN_RECORDS): of each key of a group that is not classic the last record, as its coordinator loads them;
+- ``generations``: of each group the last one of each kind, and those in which some partition was assigned for the last time;
 - ``rebalances``: of each group those that follow one another up to now, which may be part of a storm.
 
 So the state grows with the number of groups and partitions that ever existed, not with the number of records.
@@ -38,6 +38,7 @@ from groupcoord.pipeline.schemas import (
     END_OFFSETS,
     GENERATIONS,
     LAG,
+    MODERN_GENERATIONS,
     MODERN_RECORDS,
     REBALANCES,
     SOURCE_WARNINGS,
@@ -52,8 +53,16 @@ from groupcoord.pipeline.tables.commit_tables import PARTITION
 from groupcoord.pipeline.tables.commit_tables import lag as lag_of
 from groupcoord.pipeline.tables.consecutive_commits import RECENT, key
 from groupcoord.pipeline.tables.current_state import PLACE, at_places, latest_places
+from groupcoord.pipeline.tables.group_history import (
+    HISTORY,
+    OF_EPOCHS,
+    group_history,
+    named,
+    table_of_history,
+    topic_names,
+)
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
-from groupcoord.pipeline.tables.rebalances import APART_S
+from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
 from groupcoord.pipeline.watch.output_directory import (
@@ -291,11 +300,13 @@ class _BatchTables:
         finally:
             rest.unpersist()
         self._offsets(came[COMMITS], rows[COMMITS.name])
-        self._generations(came[GENERATIONS], batch, rows.get(GENERATIONS.name, 0))
-        if rows.get(MODERN_RECORDS.name):
-            self._replace(modern_after(self._view(_MODERN), came[MODERN_RECORDS]), _MODERN)
+        modern = self._modern(came[MODERN_RECORDS], rows.get(MODERN_RECORDS.name, 0))
+        generations = of_all_kinds(came[GENERATIONS], table_of_history(modern, MODERN_GENERATIONS))
+        names = topic_names(self._view(CURRENT_OFFSETS), self._view(_MODERN))
+        self._generations(generations, names, batch, rows.get(GENERATIONS.name, 0) + rows.get(MODERN_RECORDS.name, 0))
         if read:
-            known = self._view(RECENT_COMMITS), self._view(_GENERATIONS), self._view(_MODERN)
+            groups = named(self._view(_MODERN_GROUPS), "members", names)
+            known = self._view(RECENT_COMMITS), self._view(_GENERATIONS), groups
             self._replace(groups_after(*known), CURRENT_GROUPS)
         if self._before.batch == NONE:
             replaced = {target for _, target in self._moves}
@@ -339,11 +350,25 @@ class _BatchTables:
         self._replace(offsets_after(self._view(CURRENT_OFFSETS), came), CURRENT_OFFSETS)
         self._replace(recent_after(self._view(RECENT_COMMITS), came), RECENT_COMMITS)
 
-    def _generations(self, came: DataFrame, batch: int, rows: int) -> None:
+    def _modern(self, came: DataFrame, rows: int) -> DataFrame:
+        """What ``came`` of groups that are not classic, as HISTORY; what is kept of them is replaced."""
+        if not rows:
+            return self._output.empty(HISTORY)
+        played = self._view(_MODERN).unionByName(came)
+        history = group_history(played, self._output.empty(GENERATIONS)).coalesce(1)
+        lived = self._output.read(HISTORY, self._output.stage(history, HISTORY))
+        changed = came.select("group").distinct()
+        others = self._view(_MODERN_GROUPS).join(changed, "group", "left_anti").select(*CURRENT_GROUPS.names)
+        groups = table_of_history(lived, CURRENT_GROUPS).join(changed, "group", "left_semi")
+        self._replace(others.unionByName(groups.select(*CURRENT_GROUPS.names)), _MODERN_GROUPS)
+        self._replace(modern_after(played), _MODERN)
+        return at_places(lived, came.select(*PLACE))
+
+    def _generations(self, came: DataFrame, names: DataFrame, batch: int, rows: int) -> None:
         if not rows:
             return
         kept, run = self._view(_GENERATIONS), self._view(_REBALANCES)
-        path = self._output.stage(rebalances_in(kept, came).coalesce(1), REBALANCES)
+        path = self._output.stage(rebalances_in(kept, came, names).coalesce(1), REBALANCES)
         rebalanced = self._output.read(REBALANCES, path)
         if found := rebalanced.count():
             self._grown(path, REBALANCES, batch, found)
@@ -368,8 +393,9 @@ def _path(table: TableSchema) -> str:
     return f"{TABLES if table in VIEWS else STATE}/{table.name}/{FILE}"
 
 
-_GENERATIONS = GENERATIONS._replace(name="last_generations")
+_GENERATIONS = MODERN_GENERATIONS._replace(name="last_generations")
 _MODERN = MODERN_RECORDS._replace(name="last_modern_records")
+_MODERN_GROUPS = CURRENT_GROUPS._replace(name="last_modern_groups")
 _REBALANCES = REBALANCES._replace(name="last_rebalances")
 _ENDS = END_OFFSETS
 
@@ -391,21 +417,24 @@ def offsets_after(before: DataFrame, commits: DataFrame) -> DataFrame:
     return current_state.current_offsets(records, latest_places(records, ["group", *PARTITION]))
 
 
-def modern_after(before: DataFrame, modern: DataFrame) -> DataFrame:
-    """``modern``."""
-    records = before.unionByName(modern.where(F.col("record") == current_state.GROUP_OF_KIP_848))
-    return at_places(records, latest_places(records, ["group"]))
+def modern_after(records: DataFrame) -> DataFrame:
+    """``modern``, of ``records``: what was kept, and what came. That a group ended is kept, too."""
+    last = at_places(records, latest_places(records, ["record", "key"]))
+    return last.where(~F.col("is_tombstone") | F.col("record").isin(OF_EPOCHS))
 
 
 def groups_after(recent: DataFrame, generations: DataFrame, modern: DataFrame) -> DataFrame:
     """``current_groups``, from what is kept after the batch."""
     commits = recent.selectExpr("*", "commit_ts as append_ts", "false as is_tombstone")
-    return current_state.current_groups(commits, generations, latest_places(generations, ["group"]), modern)
+    classic = generations.where("kind = 'classic'")
+    return current_state.current_groups(commits, classic, latest_places(classic, ["group"]), modern)
 
 
 def generations_after(records: DataFrame) -> DataFrame:
     """``generations``, of ``records``: what was kept, and what came."""
-    last = latest_places(records, ["group"])
+    last = latest_places(records, ["group", "kind"]).unionByName(
+        latest_places(records.where("not is_tombstone"), ["group"])
+    )
     given = (
         records.where("not is_tombstone")
         .selectExpr(
@@ -416,9 +445,10 @@ def generations_after(records: DataFrame) -> DataFrame:
     return at_places(records, last.unionByName(latest_places(given, ["group", *PARTITION])).distinct())
 
 
-def rebalances_in(kept: DataFrame, came: DataFrame) -> DataFrame:
-    """``rebalances`` that ``came`` (GENERATIONS) brought, behind the generations that were ``kept``."""
-    records = kept.unionByName(came)
+def rebalances_in(kept: DataFrame, came: DataFrame, names: DataFrame) -> DataFrame:
+    """``rebalances`` that ``came`` (generations of all kinds) brought, behind the generations that were ``kept``; those of
+    groups that are not classic have ids of topics, which have ``names``."""
+    records = named(kept.unionByName(came), "members", names)
     return at_places(rebalances_of(records, find_ownership_changes(records)), came.select(*PLACE))
 
 

@@ -33,7 +33,7 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.schemas import TableSchema
 
-FORMAT = 1
+FORMAT = 2
 NONE = -1
 """The number of the batch before the first."""
 

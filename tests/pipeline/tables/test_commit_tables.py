@@ -15,10 +15,10 @@ from groupcoord.pipeline.schemas import (
     CURRENT_GROUPS,
     CURRENT_OFFSETS,
     END_OFFSETS,
-    GENERATIONS,
     LAG,
     LOG_PARTITIONS,
-    MODERN_RECORDS,
+    MODERN_GENERATIONS,
+    OWNERSHIP,
     ZOMBIES,
 )
 from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_pauses, commit_rates, lag, zombies
@@ -36,8 +36,8 @@ def current(commits: DataFrame) -> DataFrame:
 def stepped(
     spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
-    told = frame(spark, GENERATIONS, generations)
-    changes = ownership(find_ownership_changes(told))
+    told = frame(spark, MODERN_GENERATIONS, generations)
+    changes = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, []))
     return consecutive_commits(commits, partition_statistics(commits), changes), changes, told
 
 
@@ -73,7 +73,7 @@ def test_groups_are_those_with_a_record_and_those_that_only_commit(spark: SparkS
     )
     generations = frame(
         spark,
-        GENERATIONS,
+        MODERN_GENERATIONS,
         [
             generation(1, 1, member("a", {"t": [0]})),
             generation(4, 2, member("b", {"t": [0]})),
@@ -82,26 +82,16 @@ def test_groups_are_those_with_a_record_and_those_that_only_commit(spark: SparkS
             generation(7, 3, group="empty"),
         ],
     )
-    modern = frame(
-        spark,
-        MODERN_RECORDS,
-        [
-            {
-                "log_partition": 0,
-                "log_offset": 8,
-                "record": "ConsumerGroupMetadata",
-                "group": "new",
-                "is_tombstone": False,
-            }
-        ],
-    )
+    new = {"group": "new", "kind": "share", "state": "Stable", "generation": 3, "log_offset": 8}
+    modern = frame(spark, CURRENT_GROUPS, [new])
     found = current_groups(commits, generations, latest_places(generations, ["group"]), modern)
     assert found.columns == CURRENT_GROUPS.names
-    assert rows(found, "group", "state", "generation", "log_offset") == [
-        ("again", "Empty", 0, None),
-        ("empty", "Empty", 3, 7),
-        ("g", "Stable", 2, 4),
-        ("simple", "Empty", 0, None),
+    assert rows(found, "group", "kind", "state", "generation", "log_offset") == [
+        ("again", "simple", "Empty", 0, None),
+        ("empty", "classic", "Empty", 3, 7),
+        ("g", "classic", "Stable", 2, 4),
+        ("new", "share", "Stable", 3, 8),
+        ("simple", "simple", "Empty", 0, None),
     ]
 
 
@@ -124,14 +114,14 @@ def test_a_group_in_two_partitions_of_the_log_is_what_was_appended_last(spark: S
     ]
     generations = frame(
         spark,
-        GENERATIONS,
+        MODERN_GENERATIONS,
         [
             generation(80, 8, member("a", {"t": [0]}), appended=at(1)) | before,
             generation(2, 9, member("b", {"t": [0]}), appended=at(2)) | after,
             generation(99, None, group="simple", appended=at(1)) | before,
         ],
     )
-    modern = frame(spark, MODERN_RECORDS, [])
+    modern = frame(spark, CURRENT_GROUPS, [])
     found = current_groups(commits, generations, latest_places(generations, ["group"]), modern)
     assert rows(found, "group", "log_partition", "generation") == [("g", 0, 9), ("simple", 0, 0)]
 
@@ -185,7 +175,7 @@ def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: S
         row = commit(offset, committed, partition=chance.randrange(3), group=group, when=at(seconds))
         said.append(row | {"commit_ts": None} if chance.random() < 0.1 else row)
     commits = frame(spark, COMMITS, said)
-    changes = ownership(find_ownership_changes(frame(spark, GENERATIONS, told)))
+    changes = ownership(find_ownership_changes(frame(spark, MODERN_GENERATIONS, told)), frame(spark, OWNERSHIP, []))
     found = consecutive_commits(commits, partition_statistics(commits), changes, stretch_bits=1)
     names = ["log_offset", "previous_ms", "previous_offset", "previous_place", "is_recent", "is_after_gap"]
     expected = _by_one_sort(commits, changes)
@@ -263,6 +253,32 @@ def test_zombies_are_commits_of_those_who_should_not(spark: SparkSession) -> Non
     assert rows(
         found, "log_offset", "committed_offset", "previous_offset", "generation", "owner", "previous_owner", "reason"
     ) == [(7, 12, 30, 3, "b", "a", "back behind its owner"), (12, 33, 32, 5, None, "b", "nobody in the group")]
+
+
+def test_a_consumer_group_has_zombies_by_what_its_members_really_had(spark: SparkSession) -> None:
+    commits = frame(spark, COMMITS, [commit(2, 10), commit(6, 30), commit(7, 12), commit(10, 31)])
+    told = frame(
+        spark,
+        MODERN_GENERATIONS,
+        [
+            generation(1, 2, member("a", {"T": [0]}), kind="consumer"),
+            generation(3, 3, member("a", {}), member("b", {"T": [0]}), kind="consumer"),
+            generation(9, 4, kind="consumer"),
+        ],
+    )
+    place = {"log_partition": 0, "group": "g", "kind": "consumer", "topic": "t", "partition": 0, "is_revoking": False}
+    owners = [(1, "a", None), (4, None, "a"), (5, "b", "a"), (8, None, "b")]
+    had = [
+        {**place, "log_offset": offset, "append_ts": at(offset), "member": owner, "previous_member": before}
+        for offset, owner, before in owners
+    ]
+    changes = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, had))
+    taken = consecutive_commits(commits, partition_statistics(commits), changes)
+    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    assert rows(found, "log_offset", "kind", "generation", "owner", "reason") == [
+        (7, "consumer", 3, "b", "back behind its owner"),
+        (10, "consumer", 4, None, "nobody in the group"),
+    ]
 
 
 def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSession) -> None:

@@ -11,11 +11,12 @@ from tests.pipeline.frames import at, frame, member, since
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "rebalances": [
-        {"group": "app", "at": at(10), "moved": 3, "moved_needlessly": 2, "hidden_generations": 1},
-        {"group": "app", "at": at(20), "moved": 4, "moved_needlessly": 1, "hidden_generations": 0},
-        {"group": "gone", "at": at(5), "moved": 0, "moved_needlessly": 0, "hidden_generations": 0},
+        {"group": "app", "kind": "classic", "at": at(10), "moved": 3, "moved_needlessly": 2, "hidden_generations": 1},
+        {"group": "app", "kind": "classic", "at": at(20), "moved": 4, "moved_needlessly": 1, "hidden_generations": 0},
+        {"group": "gone", "kind": "classic", "at": at(5), "moved": 0, "moved_needlessly": 0, "hidden_generations": 0},
+        {"group": "new", "kind": "consumer", "at": at(30), "moved": 1, "moved_needlessly": 0, "hidden_generations": 0},
+        {"group": "was streams", "kind": "streams", "at": at(30), "moved": 1, "moved_needlessly": 0},
     ],
-    "modern_rebalances": [{"group": "new", "at": at(30), "moved": 1, "moved_needlessly": 0, "hidden_generations": 0}],
     "storms": [{"group": "app"}, {"group": "app"}],
     "commit_pauses": [{"group": "app"}, {"group": "only"}, {"group": "only"}],
     "zombies": [{"group": "app"}, {"group": "app"}, {"group": "app"}],
@@ -32,15 +33,30 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"group": "huge", "topic": "t", "partition": 1, "lag": 2**63 - 1},
     ],
     "current_groups": [
-        {"group": "app", "state": "Stable", "protocol": "range", "generation": 9, "members": [member("m", {"t": [0]})]},
-        {"group": "only", "state": "Empty", "generation": 0, "members": []},
+        {
+            "group": "app",
+            "kind": "classic",
+            "state": "Stable",
+            "protocol": "range",
+            "generation": 9,
+            "members": [member("m", {"t": [0]})],
+        },
+        {"group": "only", "kind": "simple", "state": "Empty", "generation": 0, "members": []},
+        {"group": "was streams", "kind": "simple", "state": "Empty", "generation": 0, "members": []},
+        {
+            "group": "new",
+            "kind": "consumer",
+            "state": "Stable",
+            "generation": 4,
+            "members": [member("a", {}), member("b", {})],
+        },
+        {"group": "jobs", "kind": "share", "state": "Empty", "generation": 8, "members": []},
     ],
     "log_partitions": [
         {"log_partition": 0, "missing": 5, "whole_from_ts": at(30)},
         {"log_partition": 1, "missing": 0, "whole_from_ts": at(20)},
         {"log_partition": 2, "missing": 7, "whole_from_ts": at(40)},
     ],
-    "modern_current_groups": [{"group": "new", "assignment_epoch": 4, "members": [member("a", {}), member("b", {})]}],
 }
 
 
@@ -87,6 +103,8 @@ def test_groups_of_each_kind(rows: dict[str, dict[str, Any]]) -> None:
         "gone": ("classic", None, None),
         "new": ("consumer", "Stable", 2),
         "only": ("simple", "Empty", 0),
+        "jobs": ("share", "Empty", 0),
+        "was streams": ("streams", "Empty", 0),
         "huge": ("simple", None, None),
     }
     assert rows["new"]["generation"] == 4

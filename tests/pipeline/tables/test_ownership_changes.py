@@ -14,6 +14,7 @@ SCHEMA = pa.schema(
         ("log_offset", pa.int64()),
         ("append_ts", pa.timestamp("us", "UTC")),
         ("group", pa.string()),
+        ("kind", pa.string()),
         ("generation", pa.int32()),
         (
             "members",
@@ -56,6 +57,7 @@ def record(offset: int, given: AssignmentArrays | None, group: str = "g") -> dic
         "log_offset": offset,
         "append_ts": offset,
         "group": group,
+        "kind": "classic",
         "generation": offset,
         "members": members,
     }

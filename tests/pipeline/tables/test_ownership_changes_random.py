@@ -46,6 +46,7 @@ def test_it_finds_what_a_plain_loop_finds(groups: list[list[Any]], cuts: list[in
             "log_offset": offset,
             "append_ts": 1_000 * number + offset // 2,
             "group": f"g{number}",
+            "kind": "classic",
             "generation": None if members is None else offset,
             "members": members,
         }

@@ -4,14 +4,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import CAUSE_KINDS, GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MODERN_GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from tests.pipeline.frames import at, frame, generation, member, rows
 
 
 def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
-    return frame(spark, GENERATIONS, generations)
+    return frame(spark, MODERN_GENERATIONS, generations)
 
 
 def compared(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
@@ -123,8 +123,11 @@ def test_each_cause_has_a_kind_and_a_sentence(spark: SparkSession) -> None:
     restarted = [member(f"app-{number}", {"t": [0]}, client="joined-app") for number in (1, 2)]
     crowd = [member(name, {"t": [number]}) for number, name in enumerate("bcdef")]
     cooperative = {"protocol": "cooperative-sticky"}
-    histories: list[tuple[str, str, list[tuple[int, list[Any], dict[str, str]]]]] = [
+    consumer, share = {"kind": "consumer"}, {"kind": "share"}
+    histories: list[tuple[str, str, list[tuple[int, list[Any], dict[str, Any]]]]] = [
         ("log_begins", "the log begins here: what was before is compacted away", [(7, [one], {})]),
+        ("became_consumer", "a classic group became a consumer group", [(4, [one], {}), (5, [one], consumer)]),
+        ("became_classic", "a consumer group became a classic one", [(4, [one], consumer), (5, [one], {})]),
         ("empty_join", "a join phase ended without members; before it, 1 generation that left no record",
          [(1, [], {}), (3, [], {})]),
         ("group_emptied", "everybody left or timed out; the last: joined-1", [(1, [one], {}), (2, [], {})]),
@@ -148,15 +151,20 @@ def test_each_cause_has_a_kind_and_a_sentence(spark: SparkSession) -> None:
          [(1, [one], {}), (2, [member("joined-1", {"t": [0, 1]})], {})]),
         ("partitions_removed", "there are fewer partitions than before",
          [(1, [member("joined-1", {"t": [0, 1]})], {}), (2, [one], {})]),
+        ("topics_changed", "topics came or went, or have other partitions",
+         [(2, [one], {**share, "metadata_hash": 1}), (3, [one], {**share, "metadata_hash": 2})]),
+        ("other", "nobody came or went, and nobody asked for anything else; before it, 1 epoch without a target assignment",
+         [(2, [one], {**share, "metadata_hash": 1}), (4, [one], {**share, "metadata_hash": 1})]),
         ("member_rejoined",
          "nobody came or went: a member joined again, as after a poll that took too long or a lost connection",
          [(1, [one], {}), (2, [one], {})]),
     ]  # fmt: skip
     assert [kind for kind, _, _ in histories] == list(CAUSE_KINDS)
     records = [
-        generation(100 * group + number, number, *members, group=kind, **said)
+        generation(100 * group + place, number, *members, **{"group": kind, **said})
+        | {"metadata_hash": said.get("metadata_hash")}
         for group, (kind, _, history) in enumerate(histories)
-        for number, members, said in history
+        for place, (number, members, said) in enumerate(history)
     ]
     last = {
         row[0]: row[2:] for row in rows(compared(spark, *records), "group", "generation", "cause_kind", "likely_cause")
@@ -172,7 +180,7 @@ def test_ownership_has_a_row_for_each_change(spark: SparkSession) -> None:
         generation(3, 3, member("a", {"t": [0]}), member("b", {"t": [1]})),
         generation(4, None),
     )
-    found = ownership(find_ownership_changes(told))
+    found = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, []))
     assert found.columns == OWNERSHIP.names
     assert rows(found, "partition", "log_offset", "generation", "member", "previous_member", "until_ts") == [
         (0, 1, 1, "a", None, 4.0),

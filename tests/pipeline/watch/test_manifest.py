@@ -29,7 +29,7 @@ def test_directories_are_named_for_their_batches() -> None:
     assert [directory.folder for directory in MANIFEST.directories["commits"]] == ["batch=0-4", "batch=7"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "directories": [], "moves": []}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 2, "directories": [], "moves": []}'])
 def test_a_file_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(PipelineError, match=r"^here is not what pipeline watch writes there$"):
         WatchManifest.from_json(text, "here")
@@ -37,7 +37,7 @@ def test_a_file_of_something_else_is_refused(text: str) -> None:
 
 def test_a_file_of_another_version_is_refused() -> None:
     with pytest.raises(PipelineError, match=r"^here was written by another version of groupcoord$"):
-        WatchManifest.from_json('{"format": 2}', "here")
+        WatchManifest.from_json('{"format": 1}', "here")
 
 
 def test_so_many_batches_become_one_and_so_many_of_those() -> None:

@@ -191,6 +191,9 @@ def test_it_has_the_tables_of_one_run_however_it_was_cut_and_killed(spark: Spark
         expected = rows(tmp_path / "run" / "tables" / name)
         assert expected, name
         assert rows(out / "tables" / name) == expected, name
+    for name in ("rebalances", "current_groups"):
+        kinds = {json.loads(row)["kind"] for row in rows(out / "tables" / name)}
+        assert kinds >= {"classic", "consumer", "share", "streams"}, name
     assert found.records == sum(found.positions.values())
     assert not list((out / ".work").iterdir())
     _not_again_with_another_source(spark, out)

@@ -1,6 +1,6 @@
 /** One of the most troubled groups: what happened to it, drawn and in words. */
 import { useEffect, useState } from "preact/hooks";
-import { isOfKip848, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
+import { hasEpochs, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
 import { memberColours, OTHERS, OwnershipChart, TimelineChart } from "./group_charts.tsx";
 import { LagTable, WhatIfTable } from "./shared_tables.tsx";
 import { bars, count, figures, LeftOut, Name, name, Table, text, Time, time, words, type Cell } from "./table.tsx";
@@ -48,10 +48,10 @@ function History({ detail, vocabulary, whatIf }: Omit<ArticleProps, "id" | "isOp
       <p>
         {group.kind}, {group.state === "Stable" ? amount(group.members, "members") : group.state === "Empty" ? "without members" : "gone by now"}
         {group.protocol && <>; assignor <Name text={group.protocol} /></>}
-        {group.generation ? `; ${isOfKip848(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>}
+        {group.generation ? `; ${hasEpochs(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>}
       </p>
-      {detail.epochs.filter(({ cause_kind }) => cause_kind === "became_consumer" || cause_kind === "became_classic").map(({ at_ts, cause }) => (
-        <p key={at_ts}><Time ms={at_ts} />: {visible(cause)}.</p>
+      {detail.rebalances.filter(({ cause_kind }) => cause_kind === "became_consumer" || cause_kind === "became_classic").map(({ at_ts, likely_cause }) => (
+        <p key={at_ts}><Time ms={at_ts} />: {visible(likely_cause)}.</p>
       ))}
       <TimelineChart detail={detail} />
       <InWords detail={detail} vocabulary={vocabulary} />
@@ -78,7 +78,7 @@ function scoreText({ group }: GroupDetail, { symptoms }: Vocabulary): string {
 /** The numbers behind the drawing. */
 function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Vocabulary }) {
   const { epochs, changes, rebalances, members } = detail;
-  const isModern = isOfKip848(detail);
+  const isModern = hasEpochs(detail);
   return (
     <>
       {epochs.length > 0 && (
@@ -91,7 +91,7 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
               count(one.group_epoch), time(one.at_ts, true), name(one.cause, 200), count(one.members), count(one.classic_members), count(one.to_revoke), count(one.to_assign), after(one.at_ts, one.assigned_ts), after(one.at_ts, one.reconciled_ts),
             ])}
           />
-          <LeftOut count={detail.epochs_left_out} what="epochs, that were earlier" table="modern_epochs" />
+          <LeftOut count={detail.epochs_left_out} what="epochs, that were earlier" table="epochs" />
         </details>
       )}
       {changes.length > 0 && (
@@ -104,7 +104,7 @@ function InWords({ detail, vocabulary }: { detail: GroupDetail; vocabulary: Voca
               time(one.at_ts, true), name(`${one.client_id ?? ""}${one.is_classic ? " (classic)" : ""}`), name(one.member), text(vocabulary.member_events[one.event] ?? one.event), count(one.member_epoch), count(one.partitions), count(one.revoking), count(one.target),
             ])}
           />
-          <LeftOut count={detail.changes_left_out} what="changes, that were earlier or of members that are not drawn" table="modern_members" />
+          <LeftOut count={detail.changes_left_out} what="changes, that were earlier or of members that are not drawn" table="members" />
         </details>
       )}
       {rebalances.length > 0 && (
@@ -148,8 +148,7 @@ function lasting(ms: number): Cell {
 function Shares({ detail }: { detail: GroupDetail }) {
   if (!detail.shares) return null;
   const { generation, fair_share, shares } = detail.shares;
-  const isModern = isOfKip848(detail);
-  const table = isModern ? "modern_skew" : "skew";
+  const isModern = hasEpochs(detail);
   const colours = memberColours(detail.members);
   return (
     <>
@@ -160,7 +159,7 @@ function Shares({ detail }: { detail: GroupDetail }) {
           name(client_id), name(member), count(partitions, 0, colours.get(member) ?? OTHERS),
         ])}
       />
-      <LeftOut count={detail.shares_left_out} what="members, that have no more" table={table} />
+      <LeftOut count={detail.shares_left_out} what="members, that have no more" table="skew" />
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** What is drawn of a group: its members, rebalances and commits, and whose each partition was; and of all groups together. */
 import { box, Chart, ROW_HEIGHT, timeScale, type Line, type Row, type Shape } from "./chart.tsx";
-import { isOfKip848, type Bins, type CommitHistogram, type Epoch, type GroupDetail, type MemberTimeline, type Overview, type Rebalance } from "./model.ts";
+import { type Bins, type CommitHistogram, type Epoch, type GroupDetail, type MemberTimeline, type Overview, type Rebalance } from "./model.ts";
 import { amount, duration, moment, number, shortened } from "./text.ts";
 import { LeftOut } from "./table.tsx";
 
@@ -17,7 +17,7 @@ export const CAUSE_LINES: Record<string, { meaning: string; causes: string[] }> 
   lost: { meaning: "somebody left or timed out", causes: ["group_emptied", "members_left", "members_joined_and_left"] },
   step: { meaning: "second step of a cooperative rebalance", causes: ["cooperative_second_step"] },
   came: { meaning: "somebody joined", causes: ["group_started", "group_refilled", "members_joined"] },
-  gone: { meaning: "nobody is in the group", causes: ["empty_join", "group_ended"] },
+  gone: { meaning: "nobody is in the group", causes: ["empty_join"] },
   vote: { meaning: "the assignor changed", causes: ["assignor_changed"] },
   kind: { meaning: "the group became one of the other protocol", causes: ["became_consumer", "became_classic"] },
   else: { meaning: "something else", causes: [] },
@@ -70,9 +70,8 @@ export function TimelineChart({ detail }: { detail: GroupDetail }) {
   }));
   const lines = linesOf(detail, scale);
   const seen = new Set(lines.map(({ kind }) => kind));
-  const title = epochs.length ? "Members, epochs and commits" : "Members, rebalances and commits";
   return (
-    <Chart title={title} startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} shades={shades} lines={lines}>
+    <Chart title="Members, rebalances and commits" startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} shades={shades} lines={lines}>
       {(seen.size > 0 || storms.length > 0) && (
         <ul class="legend">
           {Object.entries(CAUSE_LINES).filter(([kind]) => seen.has(kind)).map(([kind, { meaning }]) => (
@@ -83,11 +82,11 @@ export function TimelineChart({ detail }: { detail: GroupDetail }) {
       )}
       {epochs.length > 0 && (
         <p class="quiet">
-          Each line is an epoch of the group. “reconciling” is thin until there is a target assignment for it, then thick until every member has its part. A member is pale while it does not have what it is to have, or is away.
+          “reconciling” is thin until there is a target assignment for an epoch, then thick until every member has its part. A member is pale while it does not have what it is to have, or is away.
         </p>
       )}
-      <LeftOut count={detail.members_left_out} what="members are not drawn, that were in it earlier" table={isOfKip848(detail) ? "modern_members" : "skew"} isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
-      <LeftOut count={detail.rebalances_left_out} what="rebalances are not drawn, that were earlier" table={isOfKip848(detail) ? "modern_rebalances" : "rebalances"} />
+      <LeftOut count={detail.members_left_out} what="members are not drawn, that were in it earlier" table="members" isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
+      <LeftOut count={detail.rebalances_left_out} what="rebalances are not drawn, that were earlier" table="rebalances" />
       {!members.length && <p class="quiet">No member is known, or what members were given cannot be read.</p>}
     </Chart>
   );
@@ -116,33 +115,21 @@ export function OwnershipChart({ detail }: { detail: GroupDetail }) {
   return (
     <Chart title="Whose each partition was" startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} lines={linesOf(detail, scale, "thin")}>
       <p class="quiet">Colours are those of the members above.{detail.epochs.length > 0 && " A narrow bar: its owner was told to give it back, and has not yet."}</p>
-      <LeftOut count={detail.partitions_left_out} what="partitions, that changed hands less often" table={isOfKip848(detail) ? "modern_ownership" : "ownership"} isAtLeast={detail.partitions_left_out >= AT_LEAST_FROM} />
+      <LeftOut count={detail.partitions_left_out} what="partitions, that changed hands less often" table="ownership" isAtLeast={detail.partitions_left_out >= AT_LEAST_FROM} />
     </Chart>
   );
 }
 
-/** A line for each rebalance; in a group of KIP-848 for each epoch, of which not each has a target assignment. */
-function linesOf(detail: GroupDetail, scale: Scale, kind?: string): Line[] {
-  const shown = detail.rebalances.filter((each) => !(each.is_target && detail.epochs.length));
-  return [
-    ...shown.map((each) => ({ x: scale(each.at_ts), kind: kind ?? causeLine(each.cause_kind), title: rebalanceText(each) })),
-    ...detail.epochs.map((each) => ({ x: scale(each.at_ts), kind: kind ?? causeLine(each.cause_kind), title: epochText(each) })),
-  ];
+/** A line for each rebalance. */
+function linesOf({ rebalances }: GroupDetail, scale: Scale, kind?: string): Line[] {
+  return rebalances.map((each) => ({ x: scale(each.at_ts), kind: kind ?? causeLine(each.cause_kind), title: rebalanceText(each) }));
 }
 
 function rebalanceText(one: Rebalance): string {
   const members = `${number(one.members_before)} → ${amount(one.members_after, "members")}`;
   const needless = one.moved_needlessly ? `, ${number(one.moved_needlessly)} needlessly` : "";
-  const moved = `${number(one.moved)} of ${amount(one.partitions_total, "partitions")} moved${needless}`;
-  return `generation ${one.generation}, ${moment(one.at_ts, true)} UTC: ${shortened(one.likely_cause, 300)}; ${members}; ${moved}`;
-}
-
-function epochText(one: Epoch): string {
-  const at = moment(one.at_ts, true);
-  if (one.group_epoch === null) return `${at} UTC: ${shortened(one.cause, 300)}`;
-  const text = `epoch ${one.group_epoch}, ${at} UTC: ${shortened(one.cause, 300)}; ${amount(one.members, "members")}`;
-  if (one.assigned_ts === null) return `${text}; no target assignment was made for it`;
-  return `${text}; ${number(one.to_revoke)} to give back, ${amount(one.to_assign, "partitions")} to get`;
+  const moved = one.moved === null ? "" : `; ${number(one.moved)} of ${amount(one.partitions_total, "partitions")} moved${needless}`;
+  return `${one.kind === "classic" ? "generation" : "epoch"} ${one.generation}, ${moment(one.at_ts, true)} UTC: ${shortened(one.likely_cause, 300)}; ${members}${moved}`;
 }
 
 /** How long each epoch took: thin until there was a target assignment, then thick until all members had theirs. */

@@ -79,6 +79,7 @@ export interface GroupSummary {
 }
 
 export interface Rebalance {
+  kind: string;
   generation: number;
   at_ts: number;
   cause_kind: string;
@@ -89,8 +90,6 @@ export interface Rebalance {
   moved: number | null;
   moved_needlessly: number | null;
   imbalance: number | null;
-  /** The target assignment of a group of KIP-848; the generation is its epoch. */
-  is_target: boolean;
 }
 
 export interface Epoch {
@@ -113,9 +112,9 @@ export interface MemberChange {
   is_classic: boolean;
   event: string;
   member_epoch: number | null;
-  partitions: number;
+  partitions: number | null;
   revoking: number;
-  target: number;
+  target: number | null;
 }
 
 export interface MemberTimeline {
@@ -132,6 +131,7 @@ export interface PartitionTimeline {
 
 export interface Storm {
   group: string;
+  kind: string;
   from_ts: number;
   to_ts: number;
   rebalances: number;
@@ -246,6 +246,7 @@ export function parseReport(text: string): Report {
   }) as Report;
 }
 
-export function isOfKip848(detail: GroupDetail): boolean {
-  return detail.group.kind === "consumer";
+/** Does its history consist of epochs? That of a classic group consists of generations. */
+export function hasEpochs({ group }: GroupDetail): boolean {
+  return group.kind !== "classic" && group.kind !== "simple";
 }

@@ -13,11 +13,11 @@ import { amount, duration, number } from "./text.ts";
 
 const OVERVIEW_TABLES = {
   "Groups to look at": ["group_health"], "Open transactions": ["open_transactions"], Storms: ["storms"], "What other assignors would have stopped": ["what_if"], Pauses: ["commit_pauses"],
-  "The log": ["log_partitions", "record_counts"], Groups: ["group_health"], Commits: ["commits", "commit_rates", "lag"], "Rebalances, partitions moved, causes": ["rebalances", "modern_rebalances"], "Odd commits": ["zombies"], Lag: ["lag"],
+  "The log": ["log_partitions", "record_counts"], Groups: ["group_health"], Commits: ["commits", "commit_rates", "lag"], "Rebalances, partitions moved, causes": ["rebalances"], "Odd commits": ["zombies"], Lag: ["lag"],
 };
 const GROUP_TABLES = {
-  "State and score": ["group_health"], Members: ["skew", "modern_members"], Rebalances: ["rebalances", "modern_rebalances"], Epochs: ["modern_epochs"], "Who was to have how much": ["skew", "modern_skew"], Storms: ["storms"],
-  Commits: ["commits", "commit_rates"], "Whose each partition was": ["ownership", "modern_ownership"], Lags: ["lag"], "Where commits stopped": ["commit_gaps"], "Other assignors": ["what_if_summary"],
+  "State and score": ["group_health"], Members: ["members"], Rebalances: ["rebalances"], Epochs: ["epochs"], "Who was to have how much": ["skew"], Storms: ["storms"],
+  Commits: ["commits", "commit_rates"], "Whose each partition was": ["ownership"], Lags: ["lag"], "Where commits stopped": ["commit_gaps"], "Other assignors": ["what_if_summary"],
 };
 const QUALITY_TABLES = {
   Records: ["record_counts"], "Not decoded": ["bad_records"], "Members that could not be read": ["generations"], Warnings: ["source_warnings"], "Partitions of the log": ["log_partitions"],

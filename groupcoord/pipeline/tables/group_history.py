@@ -1,12 +1,16 @@
-"""What became of groups of KIP-848: their epochs, the lives of their members, and whose each partition really was.
+"""What became of groups that are not classic: consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071).
 
-A target assignment says where partitions should be; who has them is in the records of kind 8, a member at a time: what it has,
-and what it was asked to give back and has not yet. The records of each group are played one after the other, in plain Python, a
-group a task at the most; with them those of the classic group (kind 2) that it was or became. The log says of nobody why it is
-gone. Sources: KIP-848, ``GroupMetadataManager.replay``, ``CurrentAssignmentBuilder``, ``ConsumerGroup``.
+Their records are a state machine, one record for each thing that changes: the group's epoch, a member, the epoch of the target
+assignment, a member's target, what a member has and was asked to give back. The three kinds have the same records, under names
+that begin with the kind. The records of each group are played one after the other, in plain Python, a group a task at the most;
+with them those of the classic group that it was or became. Played are the target assignments, as generations; the epochs; the
+lives of the members; whose each partition really was; and at last the group as it is. The log says of nobody why it is gone.
+Topics have ids there; commits with ids, and what 4.0 wrote of partitions, say which name that is. Sources: KIP-848,
+``GroupMetadataManager.replay``, ``CurrentAssignmentBuilder``, ``ConsumerGroup``.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,61 +20,109 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
+from groupcoord.pipeline.record_decoder import millis
 from groupcoord.pipeline.schemas import (
-    MODERN_EPOCHS,
-    MODERN_MEMBERS,
-    MODERN_OWNERSHIP,
+    CURRENT_GROUPS,
+    EPOCHS,
+    MEMBERS,
+    MODERN_GENERATIONS,
+    OWNERSHIP,
+    ColumnSchema,
     TableSchema,
     table_schema,
 )
-from groupcoord.pipeline.tables.modern_groups import CURRENT, EPOCH, FIRST_EPOCH, MEMBER, TARGET, TARGET_EPOCH, TOPICS
 
-CLASSIC_GROUP, EXPRESSION = 2, 16
-"""The record types of classic groups, and of the topics that match a regular expression."""
+CLASSIC_GROUP = "GroupMetadata"
+EPOCH = "Metadata"
+"""What the name of the record with a group's epoch has behind the kind of the group."""
+OF_EPOCHS = [f"{kind}Group{EPOCH}" for kind in ("Consumer", "Share", "Streams")]
+FIRST_EPOCH = 2
+"""The epoch of a group once its first member is in it; Kafka makes a group with 1 and counts that member at once."""
 AWAY = -2
 """The epoch of a static member that is away: it keeps its partitions until it is back, or its session has run out."""
 STATES = ("settled", "revoking", "waiting")
-"""What the numbers of ``CurrentMemberAssignment``'s states are called here (``MemberState``)."""
-_WISHES = ("rackId", "subscribedTopicNames", "subscribedTopicRegex", "serverAssignor")
+"""What the numbers of ``CurrentMemberAssignment``'s states are called here (``MemberState``). Those of streams groups begin
+with 1."""
+_WISHES = ("rackId", "subscribedTopicNames", "subscribedTopicRegex", "serverAssignor", "topologyEpoch")
 """What a member says about itself, and what a new epoch begins with if it changes."""
 
 Row = dict[str, Any]
 Place = tuple[str, int]
-"""The id of a topic and the number of a partition."""
+"""The id of a topic, or a subtopology of a streams group, and the number of a partition."""
 
-MODERN_HISTORY = (MODERN_EPOCHS, MODERN_MEMBERS, MODERN_OWNERSHIP)
+IN_HISTORY = (MODERN_GENERATIONS, EPOCHS, MEMBERS, OWNERSHIP, CURRENT_GROUPS)
+_DESCRIBED = MODERN_GENERATIONS.columns[MODERN_GENERATIONS.names.index("members")]._replace(name="described")
+
+
+def _is_plain(column: ColumnSchema) -> bool:
+    return column.name != "members" or column.type == "int"
+
+
 HISTORY = table_schema(
     """
     history by log_partition, log_offset: The rows of all of these tables.
     table string: which one
-    metadata_hash bigint: hash of the topics that an epoch is for
     """,
-    tuple({column.name: column for table in MODERN_HISTORY for column in table.columns}.values()),
+    (
+        _DESCRIBED,
+        *{
+            column.name: column for table in reversed(IN_HISTORY) for column in table.columns if _is_plain(column)
+        }.values(),
+    ),
 )
 
 
-def consumer_group_history(modern: DataFrame, generations: DataFrame, names: DataFrame) -> DataFrame:
-    """HISTORY of all groups of KIP-848 in ``modern`` (MODERN_RECORDS), with ``names`` of topics where they are known."""
-    columns = ("group", "log_partition", "log_offset", "append_ts", "record_type", "member", "value")
-    played = modern.where(F.col("record_type").isin(EPOCH, TOPICS, MEMBER, TARGET_EPOCH, TARGET, CURRENT, EXPRESSION))
+def topic_names(commits: DataFrame, modern: DataFrame) -> DataFrame:
+    """One row with a map from topic id to name."""
+    by_commits = commits.where("topic_id is not null").select("topic_id", "topic").distinct()
+    pairs = "array<struct<topicId:string,topicName:string>>"
+    by_records = (
+        modern.where((F.col("record") == "ConsumerGroupPartitionMetadata") & ~F.col("is_tombstone"))
+        .select(F.inline(F.from_json("value", f"struct<topics:{pairs}>")["topics"]))
+        .toDF("topic_id", "topic")
+    )
+    return (
+        by_commits.unionByName(by_records)
+        .groupBy("topic_id")
+        .agg(F.max("topic").alias("topic"))
+        .agg(F.map_from_entries(F.collect_list(F.struct("topic_id", "topic"))).alias("names"))
+    )
+
+
+_PLAYED = ("group", "log_partition", "log_offset", "append_ts", "record", "member", "key", "value", "value_version")
+
+
+def group_history(modern: DataFrame, generations: DataFrame) -> DataFrame:
+    """HISTORY of all groups in ``modern`` (MODERN_RECORDS), with ids of topics; ``generations`` are those of classic groups."""
+    nothing = F.lit(None).cast("string")
     classic = (
-        generations.join(played.select("group").distinct(), "group", "left_semi")
-        .withColumn("record_type", F.lit(CLASSIC_GROUP).cast("smallint"))
-        .withColumn("member", F.lit(None).cast("string"))
+        generations.join(modern.select("group").distinct(), "group", "left_semi")
+        .select("*", F.lit(CLASSIC_GROUP).alias("record"), nothing.alias("member"), nothing.alias("key"))
         .withColumn("value", F.expr("if(is_tombstone, null, to_json(transform(members, m -> m.member_id)))"))
     )
-    rows = played.select(*columns).unionByName(classic.select(*columns)).groupBy("group")
-    return (
-        rows.applyInArrow(_play, HISTORY.ddl)
-        .crossJoin(F.broadcast(names))
-        .withColumn("topic", F.expr("coalesce(names[topic], topic)"))
-        .select(*HISTORY.names)
-    )
+    rows = modern.select(*_PLAYED).unionByName(classic.select(*_PLAYED)).groupBy("group")
+    return rows.applyInArrow(_play, HISTORY.ddl)
+
+
+def named(rows: DataFrame, members: str, names: DataFrame) -> DataFrame:
+    """``rows`` with ``names`` of topics instead of ids: in the column ``members``, and ``topic`` where there is one."""
+    told = f"""transform({members}, m -> struct(m.member_id, m.instance_id, m.client_id, m.client_host, m.rebalance_timeout_ms,
+        m.session_timeout_ms, m.topics, m.owned,
+        transform(m.assigned, a -> struct(coalesce(names[a.topic], a.topic) as topic, a.partitions as partitions)) as assigned,
+        m.owned_generation, m.rack))"""
+    found = rows.crossJoin(F.broadcast(names)).withColumn(members, F.expr(told))
+    if "topic" in rows.columns:
+        found = found.withColumn("topic", F.expr("coalesce(names[topic], topic)"))
+    return found.select(*rows.columns)
 
 
 def table_of_history(history: DataFrame, table: TableSchema) -> DataFrame:
     """The rows of ``table`` in HISTORY."""
-    return history.where(F.col("table") == table.name).select(*table.names)
+    columns = [
+        F.col("described" if column.type == _DESCRIBED.type else column.name).alias(column.name)
+        for column in table.columns
+    ]
+    return history.where(F.col("table") == table.name).select(*columns)
 
 
 def _play(table: Any) -> Any:
@@ -84,7 +136,7 @@ def history_of_group(records: Iterable[Mapping[str, Any]]) -> list[Row]:
     history = _GroupHistory()
     for record in records:
         history.add(record)
-    return history.rows
+    return history.rows + history.current()
 
 
 class _Current(NamedTuple):
@@ -115,6 +167,7 @@ class _GroupHistory:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self._where: Row = {}
+        self._version: int | None = None
         self._members: dict[str, Row] = {}
         self._targets: dict[str, frozenset[Place]] = {}
         self._current: dict[str, _Current] = {}
@@ -124,39 +177,111 @@ class _GroupHistory:
         """The last row of each partition."""
         self._epoch: Row | None = None
         """The row of the newest epoch."""
+        self._assignment_epoch: int | None = None
+        """The epoch of the newest target assignment."""
+        self._wanted: dict[str, list[str]] = {}
+        """The topics that match each regular expression; under no name, those of the topology of a streams group."""
         self._classic_end: Any = None
         """When the classic group ended that it was just before."""
         self._since = _SinceEpoch()
         self._went_with_group: list[Row] = []
         """The last rows of the members that were gone when the group ended."""
-        self._of_group: dict[int, Callable[[Any], None]] = {
-            CLASSIC_GROUP: self._classic,
+        self._of_group: dict[str, Callable[[Any], None]] = {
             EPOCH: self._group_epoch,
-            TOPICS: self._topics,
-            TARGET_EPOCH: self._target_epoch,
-            EXPRESSION: self._expression,
+            "PartitionMetadata": self._topics,
+            "TargetAssignmentMetadata": self._target_assignment,
+            "Topology": self._topology,
         }
-        self._of_members: dict[int, Callable[[str, Row | None], None]] = {
-            MEMBER: self._described,
-            TARGET: self._target,
-            CURRENT: self._assignment,
+        self._of_members: dict[str, Callable[[str, Row | None], None]] = {
+            "MemberMetadata": self._described,
+            "TargetAssignmentMember": self._target,
+            "CurrentMemberAssignment": self._assignment,
         }
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Play one record."""
+        kind, _, what = record["record"].partition("Group")
         self._where = {name: record[name] for name in ("log_partition", "log_offset", "append_ts", "group")}
+        self._where["kind"] = kind.lower()
+        self._version = record["value_version"]
         value = None if record["value"] is None else json.loads(record["value"])
-        kind, member = record["record_type"], record["member"]
-        if kind in self._of_members:
-            self._of_members[kind](member, value)
-        else:
-            self._of_group[kind](value)
+        if not kind:
+            self._classic(value)
+        elif what in self._of_members:
+            self._of_members[what](record["member"], value)
+        elif what == "RegularExpression":
+            self._expression(json.loads(record["key"])["regularExpression"], value)
+        elif what in self._of_group:
+            self._of_group[what](value)
+
+    def current(self) -> list[Row]:
+        """The row of the group as it is, if it is there."""
+        epoch = self._epoch
+        if epoch is None or epoch["group_epoch"] is None:
+            return []
+        return [
+            {
+                **{name: epoch[name] for name in ("log_partition", "log_offset", "append_ts", "group", "kind")},
+                "table": CURRENT_GROUPS.name,
+                "state": "Stable" if self._members else "Empty",
+                "protocol_type": epoch["kind"],
+                "generation": self._assignment_epoch or 0,
+                "protocol": self._assignor(),
+                "described": self._described_members({member: one.assigned for member, one in self._current.items()}),
+                "value_version": epoch["value_version"],
+                "group_epoch": epoch["group_epoch"],
+                "members_at_epoch": sum(one.epoch == self._assignment_epoch for one in self._current.values()),
+            }
+        ]
+
+    def _generation(self, generation: int | None, state_ts: int | None = None) -> None:
+        """One more row: the members and their targets; without a ``generation`` the end of the group."""
+        row: Row = {"table": MODERN_GENERATIONS.name, "generation": generation, "is_tombstone": generation is None}
+        if generation is not None:
+            row |= {
+                "protocol_type": self._where["kind"],
+                "protocol": self._assignor(),
+                "state_ts": state_ts,
+                "described": self._described_members(self._targets),
+                "value_version": self._version,
+                "metadata_hash": self._epoch and self._epoch["metadata_hash"],
+            }
+        self.rows.append(self._where | row)
+
+    def _described_members(self, assigned: Mapping[str, frozenset[Place]]) -> list[Row]:
+        return [
+            {
+                "member_id": member,
+                "instance_id": said.get("instanceId"),
+                "client_id": said["clientId"],
+                "client_host": said["clientHost"],
+                "rebalance_timeout_ms": said.get("rebalanceTimeoutMs"),
+                "topics": self._topics_of(said),
+                "assigned": _by_topic(assigned.get(member, ())),
+                "rack": said["rackId"],
+            }
+            for member, said in self._members.items()
+        ]
+
+    def _topics_of(self, said: Row) -> list[str]:
+        """The topics that a member wants."""
+        wanted = said.get("subscribedTopicNames", self._wanted.get("", []))
+        return sorted({*wanted, *self._wanted.get(said.get("subscribedTopicRegex") or "", [])})
+
+    def _assignor(self) -> str | None:
+        """What most members ask for; None: they leave it to the broker."""
+        wanted = Counter(one["serverAssignor"] for one in self._members.values() if one.get("serverAssignor"))
+        return max(wanted, key=lambda name: (wanted[name], name)) if wanted else None
 
     def _classic(self, members: list[str] | None) -> None:
         epoch = self._epoch
         if members is None:
             self._classic_end = self._where["append_ts"]
-        elif epoch and epoch["group_epoch"] is None and epoch["append_ts"] == self._where["append_ts"]:
+            return
+        for place in self._owned.values():
+            place.setdefault("until_ts", self._where["append_ts"])
+        self._owned = {}
+        if epoch and epoch["group_epoch"] is None and epoch["append_ts"] == self._where["append_ts"]:
             epoch["cause_kind"], epoch["cause"] = "became_classic", "the group became a classic one"
             for life in self._went_with_group:
                 if life["member"] in members:
@@ -165,14 +290,19 @@ class _GroupHistory:
     def _topics(self, value: Row | None) -> None:
         self._since.topics_changed |= value is not None
 
-    def _expression(self, value: Row | None) -> None:
+    def _topology(self, value: Row | None) -> None:
+        self._wanted[""] = [topic for one in value["subtopologies"] for topic in one["sourceTopics"]] if value else []
+
+    def _expression(self, expression: str, value: Row | None) -> None:
+        self._wanted[expression] = value["topics"] if value else []
         self._since.expression_resolved |= value is not None
 
     def _group_epoch(self, value: Row | None) -> None:
         kind, cause = self._cause(value)
+        is_first = self._epoch is None
         self._epoch = {
             **self._where,
-            "table": MODERN_EPOCHS.name,
+            "table": EPOCHS.name,
             "group_epoch": None if value is None else value["epoch"],
             "previous_epoch": self._epoch and self._epoch["group_epoch"],
             "members": len(self._members),
@@ -180,8 +310,12 @@ class _GroupHistory:
             "cause_kind": kind,
             "cause": cause,
             "metadata_hash": None if value is None else value.get("metadataHash", 0),
+            "value_version": self._version,
         }
         self.rows.append(self._epoch)
+        # In a log whose begin is compacted away, members may come behind the first epoch.
+        if value is None or not (self._members or is_first):
+            self._generation(self._epoch["group_epoch"])
         self._classic_end = None
         self._went_with_group = list(self._since.ends.values())
         self._since = _SinceEpoch()
@@ -211,7 +345,10 @@ class _GroupHistory:
             return "expression_resolved", "a regular expression matches other topics than before"
         return "other", "nobody came or went, and nobody asked for anything else"
 
-    def _target_epoch(self, value: Row | None) -> None:
+    def _target_assignment(self, value: Row | None) -> None:
+        self._assignment_epoch = None if value is None else value["assignmentEpoch"]
+        if value is not None:
+            self._generation(self._assignment_epoch, millis(value.get("assignmentTimestamp") or -1))
         epoch = self._epoch
         if value is None or epoch is None or epoch["group_epoch"] != value["assignmentEpoch"]:
             return
@@ -230,10 +367,10 @@ class _GroupHistory:
             return
         self._members[member] = value
         if before is None:
-            before = self._replaced(value["instanceId"])
+            before = self._replaced(value.get("instanceId"))
         if before is None:
             self._since.came[member] = value
-        elif any(before[name] != value[name] for name in _WISHES):
+        elif any(before.get(name) != value.get(name) for name in _WISHES):
             self._since.changed[member] = value
 
     def _replaced(self, instance_id: str | None) -> Row | None:
@@ -248,7 +385,7 @@ class _GroupHistory:
     def _target(self, member: str, value: Row | None) -> None:
         before = self._targets.pop(member, frozenset())
         if value is not None:
-            self._targets[member] = _places(value["topicPartitions"])
+            self._targets[member] = _places(value, "topicPartitions", "activeTasks")
         if member in self._lives and value is not None and self._targets[member] != before:
             self._live(member, "retargeted", self._current[member])
 
@@ -262,11 +399,11 @@ class _GroupHistory:
             return
         now = self._current[member] = _Current(
             value["memberEpoch"],
-            value["state"],
-            _places(value["assignedPartitions"]),
-            _places(value["partitionsPendingRevocation"]),
+            value["state"] - (self._where["kind"] == "streams"),
+            _places(value, "assignedPartitions", "activeTasks"),
+            _places(value, "partitionsPendingRevocation", "activeTasksPendingRevocation"),
         )
-        event = STATES[now.state] if now.state < len(STATES) else "unknown"
+        event = STATES[now.state] if 0 <= now.state < len(STATES) else "unknown"
         if member not in self._lives:
             event = "joined"
         elif now.epoch == AWAY:
@@ -306,7 +443,7 @@ class _GroupHistory:
             before["until_ts"] = self._where["append_ts"]
         self._lives[member] = {
             **self._where,
-            "table": MODERN_MEMBERS.name,
+            "table": MEMBERS.name,
             "member": member,
             "client_id": described.get("clientId"),
             "instance_id": described.get("instanceId"),
@@ -321,9 +458,11 @@ class _GroupHistory:
         self.rows.append(self._lives[member])
 
     def _own(self, member: str, before: _Current, now: _Current) -> None:
-        """``member`` had what it had ``before``, and has something else ``now``."""
+        """``member`` had what it had ``before``, and has something else ``now``. Members of share groups own nothing alone."""
+        if self._where["kind"] == "share":
+            return
         for place in sorted((before.assigned | before.revoking) - now.assigned - now.revoking):
-            if self._owned[place]["member"] == member:
+            if place in self._owned and self._owned[place]["member"] == member:
                 self._owner(place, None, None, is_revoking=False)
         for place in sorted(now.assigned | now.revoking):
             is_revoking = place in now.revoking
@@ -341,7 +480,7 @@ class _GroupHistory:
             previous = before["previous_member"] if is_same else before["member"]
         self._owned[place] = {
             **self._where,
-            "table": MODERN_OWNERSHIP.name,
+            "table": OWNERSHIP.name,
             "generation": epoch if epoch is not None else self._epoch and self._epoch["group_epoch"],
             "topic": place[0],
             "partition": place[1],
@@ -353,8 +492,21 @@ class _GroupHistory:
         self.rows.append(self._owned[place])
 
 
-def _places(assigned: Iterable[Row]) -> frozenset[Place]:
-    return frozenset((one["topicId"], partition) for one in assigned for partition in one["partitions"])
+def _places(value: Row, *names: str) -> frozenset[Place]:
+    """What the field of ``value`` lists that has one of ``names``."""
+    listed = next((value[name] for name in names if name in value), ())
+    return frozenset((_topic(one), partition) for one in listed for partition in one["partitions"])
+
+
+def _topic(one: Row) -> str:
+    return one["topicId"] if "topicId" in one else f"subtopology {one['subtopologyId']}"
+
+
+def _by_topic(places: Iterable[Place]) -> list[Row]:
+    found: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        found.setdefault(topic, []).append(partition)
+    return [{"topic": topic, "partitions": partitions} for topic, partitions in found.items()]
 
 
 def _is_classic(described: Row) -> bool:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from groupcoord.pipeline.schemas import EPOCH_CAUSES, MEMBER_EVENTS
-from groupcoord.pipeline.tables.consumer_group_history import history_of_group
+from groupcoord.pipeline.tables.group_history import history_of_group
 from groupcoord.protocol.coordinator_records import record_formatting
+from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "consumer-groups.jsonl"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +42,11 @@ def recorded(group: str) -> dict[str, list[Row]]:
 
 def record(offset: int, kind: int, value: str | None, member: str | None, at: datetime) -> Row:
     place = {"log_partition": 0, "log_offset": offset, "append_ts": at, "group": "g"}
-    return {**place, "record_type": kind, "member": member, "value": value}
+    name = RECORD_TYPES[kind].name
+    key = json.dumps(
+        {"groupId": "g", "regularExpression": "t.*"} if name.endswith("RegularExpression") else {"groupId": "g"}
+    )
+    return {**place, "record": name, "member": member, "key": key, "value": value, "value_version": 0}
 
 
 def by_table(records: Iterable[Row]) -> dict[str, list[Row]]:
@@ -63,6 +68,7 @@ def described(client: str, topics: str = "t", **said: Any) -> Row:
     nothing = {"instanceId": None, "rackId": None, "subscribedTopicRegex": "", "serverAssignor": None}
     row = {
         "clientId": client,
+        "clientHost": "/10.0.0.1",
         "subscribedTopicNames": [topics],
         "rebalanceTimeoutMs": 5000,
         "classicMemberMetadata": None,
@@ -80,11 +86,11 @@ def to_have(*partitions: int) -> Row:
 
 
 def causes(tables: dict[str, list[Row]]) -> list[tuple[int | None, str]]:
-    return [(row["group_epoch"], row["cause_kind"]) for row in tables["modern_epochs"]]
+    return [(row["group_epoch"], row["cause_kind"]) for row in tables["epochs"]]
 
 
 def test_of_a_real_kafka_it_tells_what_began_each_epoch() -> None:
-    epochs = recorded("shop")["modern_epochs"]
+    epochs = recorded("shop")["epochs"]
     assert [row["cause"] for row in epochs] == [
         "the group began: alice joined",
         "bob joined",
@@ -106,7 +112,7 @@ def test_of_a_real_kafka_it_tells_what_began_each_epoch() -> None:
 def test_of_a_real_kafka_every_partition_has_one_owner_at_a_time() -> None:
     for group in ("shop", "stall", "moving"):
         of: dict[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in recorded(group)["modern_ownership"]:
+        for row in recorded(group)["ownership"]:
             of[row["topic"], row["partition"]].append(row)
         assert len(of) == 12
         for rows in of.values():
@@ -117,13 +123,13 @@ def test_of_a_real_kafka_every_partition_has_one_owner_at_a_time() -> None:
                 elif before["member"] is not None and after["member"] is not None:
                     assert before["member"] == after["member"]  # nobody takes it before it was given back
             assert rows[-1]["member"] is None
-            assert "until_ts" not in rows[-1]
+            assert ("until_ts" in rows[-1]) is (group == "moving")  # which then is a classic group
 
 
 def test_of_a_real_kafka_a_member_gives_back_before_another_one_has_it() -> None:
     tables = recorded("shop")
     lives = [(row["event"], row["partitions"], row["revoking"], row["target"])
-             for row in tables["modern_members"] if row["client_id"] == "alice"]  # fmt: skip
+             for row in tables["members"] if row["client_id"] == "alice"]  # fmt: skip
     assert lives[0] == ("joined", 9, 0, 9)
     assert lives[1][0] == "retargeted"
     assert ("revoking", lives[1][3], 9 - lives[1][3], lives[1][3]) in lives
@@ -132,7 +138,7 @@ def test_of_a_real_kafka_a_member_gives_back_before_another_one_has_it() -> None
 
 def test_of_a_real_kafka_a_static_member_comes_back_or_is_away_too_long() -> None:
     tables = recorded("stall")
-    events = [row["event"] for row in tables["modern_members"] if row["instance_id"] == "till-2"]
+    events = [row["event"] for row in tables["members"] if row["instance_id"] == "till-2"]
     assert [event for event in events if event not in ("settled", "retargeted", "revoking", "waiting")] == [
         "joined",
         "away",
@@ -141,23 +147,23 @@ def test_of_a_real_kafka_a_static_member_comes_back_or_is_away_too_long() -> Non
         "away",
         "away_too_long",
     ]
-    away = [row["is_settled"] for row in tables["modern_members"] if row["event"] == "away"]
+    away = [row["is_settled"] for row in tables["members"] if row["event"] == "away"]
     assert away == [False, False, False]
-    assert ("erin left or was fenced", 1) in [(row["cause"], row["members"]) for row in tables["modern_epochs"]]
-    assert not any("erin joined; " in row["cause"] for row in tables["modern_epochs"])
+    assert ("erin left or was fenced", 1) in [(row["cause"], row["members"]) for row in tables["epochs"]]
+    assert not any("erin joined; " in row["cause"] for row in tables["epochs"])
 
 
 def test_of_a_real_kafka_a_classic_group_becomes_a_consumer_group_and_a_classic_one_again() -> None:
     tables = recorded("moving")
-    assert [(row["cause_kind"], row["members"], row["classic_members"]) for row in tables["modern_epochs"]] == [
+    assert [(row["cause_kind"], row["members"], row["classic_members"]) for row in tables["epochs"]] == [
         ("became_consumer", 2, 2),
         ("members_joined", 3, 2),
         ("members_left", 2, 1),
         ("became_classic", 0, 0),
     ]
-    ends = {row["client_id"]: row["event"] for row in tables["modern_members"]}
+    ends = {row["client_id"]: row["event"] for row in tables["members"]}
     assert ends == {"frank": "left", "grace": "converted", "heidi": "left"}
-    classic = {row["client_id"]: row["is_classic"] for row in tables["modern_members"]}
+    classic = {row["client_id"]: row["is_classic"] for row in tables["members"]}
     assert classic == {"frank": True, "grace": True, "heidi": False}
 
 
@@ -179,15 +185,15 @@ def test_an_epoch_is_reconciled_when_everybody_has_its_target() -> None:
         (5, 8, "b", has(3, state=2)),
         (6, 8, "b", has(3, 1)),
     )
-    first, second = tables["modern_epochs"]
+    first, second = tables["epochs"]
     assert (first["to_revoke"], first["to_assign"]) == (0, 2)
     assert (second["to_revoke"], second["to_assign"]) == (1, 1)
     assert second["assigned_ts"] == START + timedelta(seconds=2)
     assert second["reconciled_ts"] == START + timedelta(seconds=6)
     owners = [(row["member"], row["is_revoking"], row["previous_member"])
-              for row in tables["modern_ownership"] if row["partition"] == 1]  # fmt: skip
+              for row in tables["ownership"] if row["partition"] == 1]  # fmt: skip
     assert owners == [("a", False, None), ("a", True, None), (None, False, "a"), ("b", False, "a")]
-    assert [(row["member"], row["event"]) for row in tables["modern_members"]] == [
+    assert [(row["member"], row["event"]) for row in tables["members"]] == [
         ("a", "joined"),
         ("b", "joined"),
         ("a", "retargeted"),
@@ -212,9 +218,9 @@ def test_a_member_that_does_not_give_back_in_time_is_fenced(seconds: float, even
         (1 + seconds, 5, "a", None),
         (1 + seconds, 3, None, {"epoch": 3}),
     )
-    assert tables["modern_members"][-1]["event"] == event
-    assert tables["modern_epochs"][-1]["cause"] == "alice left or was fenced"
-    assert [row["member"] for row in tables["modern_ownership"]] == ["a", "a", "a", None, None]
+    assert tables["members"][-1]["event"] == event
+    assert tables["epochs"][-1]["cause"] == "alice left or was fenced"
+    assert [row["member"] for row in tables["ownership"]] == ["a", "a", "a", None, None]
 
 
 def test_every_other_cause_of_an_epoch() -> None:
@@ -255,10 +261,10 @@ def test_a_log_whose_begin_is_compacted_away() -> None:
         (0, 8, "a", has(7, 0, state=127)), (0, 3, None, {"epoch": 9}), (1, 8, "b", has(9, 0)), (2, 8, "a", None)
     )
     assert causes(tables) == [(9, "log_begins")]
-    assert [row["event"] for row in tables["modern_members"]] == ["joined", "joined", "left"]
-    assert [row["member"] for row in tables["modern_ownership"]] == ["a", "b"]
-    assert tables["modern_members"][0]["client_id"] is None
-    assert {row["event"] for row in tables["modern_members"]} <= MEMBER_EVENTS.keys()
+    assert [row["event"] for row in tables["members"]] == ["joined", "joined", "left"]
+    assert [row["member"] for row in tables["ownership"]] == ["a", "b"]
+    assert tables["members"][0]["client_id"] is None
+    assert {row["event"] for row in tables["members"]} <= MEMBER_EVENTS.keys()
 
 
 def test_tombstones_of_what_nobody_knew_change_nothing() -> None:
