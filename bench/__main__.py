@@ -1,4 +1,4 @@
-"""``python -m bench [NAME ...]``: run these measurements, or all."""
+"""``python -m bench [NAME ...]``: run these measurements, or all but those that last."""
 
 import platform
 import sys
@@ -11,7 +11,7 @@ NAMES = (
     "core",
     "batches",
     "heartbeats",
-    "members",
+    "crowds",
     "consumer_groups",
     "throughput",
     "consumers",
@@ -27,13 +27,16 @@ NAMES = (
     "assignors",
     "pipeline",
 )
+LASTING = ("soak",)
+"""Run only when named."""
 
 
 def main(names: list[str]) -> int:
     """Print each table as it is ready."""
-    unknown = [name for name in names if name not in NAMES]
+    known = (*NAMES, *LASTING)
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"bench: there is no {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        print(f"bench: there is no {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
     for name in names or NAMES:

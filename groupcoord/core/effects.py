@@ -142,15 +142,23 @@ class EmitEvent:
     it is, and about what, is known before.
     """
 
-    __slots__ = ("_at_ms", "_event", "_fields", "_origin", "kind")
+    __slots__ = ("_at_ms", "_event", "_fields", "_late", "_origin", "kind")
     __match_args__ = ("event",)
 
-    def __init__(self, kind: type[Event], at_ms: int, origin: Origin, fields: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        kind: type[Event],
+        at_ms: int,
+        origin: Origin,
+        fields: Mapping[str, Any],
+        late: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
         self.kind = kind
         self._event: Event | None = None
         self._at_ms = at_ms
         self._origin = origin
         self._fields = fields
+        self._late = late
 
     @classmethod
     def of(cls, event: Event) -> Self:
@@ -176,11 +184,12 @@ class EmitEvent:
         if event is None:
             origin = self._origin
             cause = origin.as_cause() if isinstance(origin, Call) else origin
-            event = self._event = self.kind(at_ms=self._at_ms, cause=cause, **self._fields)
+            late = self._late() if self._late is not None else {}
+            event = self._event = self.kind(at_ms=self._at_ms, cause=cause, **self._fields, **late)
         return event
 
     def about(self, name: str) -> Any:
-        """The field ``name`` of the event, None if it has no such field."""
+        """The field ``name`` of the event, None if it has no such field, or a late one."""
         return self._fields.get(name)
 
 

@@ -1,5 +1,6 @@
 """Collects the effects (replies, appends, events) that handling one request or one timer produces."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from groupcoord.core.effects import (
@@ -58,3 +59,7 @@ class HandlerContext:
     def emit(self, event: type[Event], **fields: Any) -> None:
         """Say that something happened; time and cause are this turn's. The event is made when a listener asks for it."""
         self.effects.append(EmitEvent(event, self.now_ms, self.origin, fields))
+
+    def emit_with(self, event: type[Event], late: Callable[[], Mapping[str, Any]], **fields: Any) -> None:
+        """The same, for an event that has fields which take long to find: ``late`` finds them when a listener asks."""
+        self.effects.append(EmitEvent(event, self.now_ms, self.origin, fields, late))

@@ -204,6 +204,13 @@ def test_what_tells_no_shape(head: bytes) -> None:
     assert template_of(head) is None
 
 
+def test_records_of_one_layout_are_unpacked_by_one_function() -> None:
+    """Else a log of all kinds of timestamps would fill the memory with functions that do the same."""
+    templates = [template_of(record(0, at, b"some key", b"value")[:HEAD_BYTES]) for at in range(60)]
+    assert all(template is not None for template in templates)
+    assert len({template[0] for template in templates if template is not None}) == 1
+
+
 def test_a_key_without_room_for_a_partition_is_no_commits() -> None:
     data = record(0, 0, b"key", b"value")
     assert template_of(data[:HEAD_BYTES]) is not None

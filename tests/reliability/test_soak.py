@@ -7,8 +7,9 @@ from tests.reliability.soak import Sample, growth, soak
 
 @pytest.mark.slow
 def test_nothing_breaks_in_three_seconds() -> None:
-    outcome, grown = soak(3, seed=1, sample_seconds=0.2)
+    outcome, moments, grown = soak(3, seed=1, sample_seconds=0.2)
     assert outcome.problems == ()
+    assert moments[-1].answers > moments[0].answers
     assert len(grown) == len(Sample._fields)
 
 

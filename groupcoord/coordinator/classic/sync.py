@@ -107,13 +107,13 @@ def _store_assignment(
     """
     given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-    generation = group.generation_id
-    ctx.emit(
+    generation, protocol_type = group.generation_id, group.protocol_type
+    ctx.emit_with(
         AssignmentReceived,
+        lambda: {"owners": _owners(protocol_type, assignments)},
         group=group.group_id,
         generation=generation,
         leader=leader.member_id,
-        owners=_owners(group, assignments),
     )
 
     def is_current() -> bool:
@@ -148,9 +148,9 @@ def _refused(ctx: HandlerContext, call: Call, request: SyncGroupRequest, refusal
 _OPERATION = GroupOperation(_run, _refused)
 
 
-def _owners(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Owners | None:
+def _owners(protocol_type: str | None, assignments: Mapping[str, bytes]) -> Owners | None:
     """Who gets which partitions, for people; None if the bytes are not a consumer's assignment."""
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     owners: dict[str, tuple[tuple[str, int], ...]] = {}
     for member_id, data in assignments.items():

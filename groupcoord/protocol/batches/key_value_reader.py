@@ -62,14 +62,24 @@ def _template(head: bytes, partition_bytes: int) -> RecordTemplate | None:
     rest = size - position - key_bytes - 1  # the last byte says that there are no headers
     if key_bytes < partition_bytes or rest < 1:
         return None
+    layout = _layout(position, key_bytes, partition_bytes, rest)
+    return None if layout is None else (layout[0], size, offset_delta, layout[1])
+
+
+@lru_cache(maxsize=1_024)
+def _layout(
+    position: int, key_bytes: int, partition_bytes: int, rest: int
+) -> tuple[Callable[[bytes, int], tuple[Any, ...]], bytes] | None:
+    """What unpacks a record whose key is at ``position``, and the encoded length of its value, which ``rest`` includes.
+
+    Templates share it: their beginnings differ in timestamps and offsets, too, and are far more than there are layouts.
+    """
     # An empty value would take as many bytes as none: ``read_record`` tells them apart.
     expected = _NULL if rest == 1 else _length_with(rest)
     if expected is None:
         return None
-    value_bytes = rest - len(expected)
     key = f"{key_bytes - PARTITION_BYTES}si" if partition_bytes else f"{key_bytes}s"
-    take = struct.Struct(f">{position}x{key}{len(expected)}s{value_bytes}s").unpack_from
-    return take, size, offset_delta, expected
+    return struct.Struct(f">{position}x{key}{len(expected)}s{rest - len(expected)}s").unpack_from, expected
 
 
 def _length_with(size: int) -> bytes | None:
