@@ -23,7 +23,7 @@ from bench.wire import request_frame
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.cli.serve import GARBAGE_THRESHOLD
+from groupcoord.cli.main import GARBAGE_THRESHOLD
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load as config_of
 from groupcoord.protocol.apis import ApiKey

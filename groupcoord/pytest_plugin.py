@@ -3,7 +3,6 @@
 The broker itself is imported by the first test that wants one: all others should not notice that this is here.
 """
 
-import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
@@ -230,6 +229,8 @@ async def _factory(request: pytest.FixtureRequest, name: str, loop: Scope | None
             await cluster.__aenter__()
             stack.push_async_exit(lambda *_: cluster.__aexit__(_failure(request, name), None, None))
             if is_shared:
+                import asyncio  # noqa: PLC0415 - see above
+
                 # Between tests the loop stands still, so that a hook may run something on it.
                 run = asyncio.get_running_loop().run_until_complete
                 request.config.stash[_SHARED][name] = _Shared(

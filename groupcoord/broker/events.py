@@ -1,11 +1,9 @@
 """What happens to logs, partitions and brokers, for those who want to see it."""
 
-from dataclasses import dataclass
-
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, event_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LogCleaned(Event):
     """``log`` was compacted up to ``end_offset``; what lies before ``first_dirty_offset`` had been compacted before."""
 
@@ -22,7 +20,7 @@ class LogCleaned(Event):
         return f"{self.log} is compacted up to offset {self.end_offset}: {records} are kept, {self.bytes_kept} bytes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LogNotCleaned(Event):
     """``log`` cannot be compacted."""
 
@@ -33,7 +31,7 @@ class LogNotCleaned(Event):
         return f"{self.log} cannot be compacted: {self.why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BrokerStateChanged(Event):
     """A broker runs, or does not, or is fenced or unregistered by the controller: ``state`` is one of BrokerState, ``fenced``
     or ``unregistered``."""
@@ -45,7 +43,7 @@ class BrokerStateChanged(Event):
         return f"broker {self.broker} is {self.state}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ControllerStateChanged(Event):
     """The controller runs, or does not: ``state`` is one of ControllerState, ``epoch`` the one in which it was elected last."""
 
@@ -56,7 +54,7 @@ class ControllerStateChanged(Event):
         return f"the controller is {self.state} (epoch {self.epoch})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RegistrationRefused(Event):
     """A broker wants to register with an id whose broker has a session that has not ended: ``error`` is what it is told."""
 
@@ -67,7 +65,7 @@ class RegistrationRefused(Event):
         return f"a broker that registers as {self.broker} is refused ({self.error}): the session of broker {self.broker} lives"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LeaderChanged(Event):
     """Another broker leads a partition, in the next leader epoch; -1: none can."""
 
@@ -83,7 +81,7 @@ class LeaderChanged(Event):
         return f"{who} {self.topic}-{self.partition} in epoch {self.epoch} ({in_sync})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class IsrChanged(Event):
     """Other replicas of a partition are in sync than ``before``."""
 
@@ -97,7 +95,7 @@ class IsrChanged(Event):
         return f"in sync of {self.topic}-{self.partition}: {now} (before: {before})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ReplicasReassigned(Event):
     """A partition has other replicas, or is to have: while that goes on, some are ``adding`` or ``removing``."""
 
@@ -114,7 +112,7 @@ class ReplicasReassigned(Event):
         return f"replicas of {self.topic}-{self.partition}: {replicas} (adding: {adding}, removing: {removing})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LogTruncated(Event):
     """A follower had what the leader of a partition has not: it gave up ``lost`` offsets, from ``offset`` on."""
 
@@ -130,7 +128,7 @@ class LogTruncated(Event):
         return f"broker {self.broker} gives up {lost}: broker {self.leader}, which leads now, never had them"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ReplicaFetched(Event):
     """A follower has copied records from the leader of a partition, or heard of another high watermark.
 

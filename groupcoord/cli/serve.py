@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-GARBAGE_THRESHOLD = 20_000
-"""How many more objects than before are looked through for cycles, and not Python's 700: requests and answers make thousands of
-objects a second and no cycles, and looking for some takes a tenth of the time of a heartbeat."""
-
 _EXIT_BY_SIGNAL = {"SIGINT": 130}  # SIGTERM is how a service is asked to end: it did, so 0
 
 
@@ -468,7 +464,6 @@ async def _serve_with_control(
 def _announce(lines: Iterable[str]) -> None:
     """Say on stdout that connections are accepted, and where."""
     gc.freeze()  # what is imported by now stays; no collection has to look at it again
-    gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     try:
         print("\n".join(lines), flush=True)
     except OSError:  # stdout is closed, which is no reason not to serve

@@ -8,14 +8,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groupcoord.core.events import AdminAction, Event, counted
+from groupcoord.core.events import AdminAction, Event, counted, event_class
 
 logger = logging.getLogger("groupcoord.client")
 QUIET_MS = 10_000
 """So long after a warning there is no other one with the same subject."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TroubleBegan(Event):
     """Something goes wrong with ``subject``; ``untold`` troubles with it began and ended since the last such event."""
 
@@ -32,7 +32,7 @@ class TroubleBegan(Event):
         return f"{self.who}: trouble with {self.subject}: {self.why}{more}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TroubleEnded(Event):
     """What went wrong with ``subject`` goes well again, after ``lasted_ms``."""
 

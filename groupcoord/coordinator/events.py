@@ -2,9 +2,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from groupcoord.core.events import Event, counted, partition_names
+from groupcoord.core.events import Event, counted, event_class, partition_names
 
 Owners = Mapping[str, tuple[tuple[str, int], ...]]
 """Member id → its (topic, partition) pairs."""
@@ -31,14 +30,14 @@ class Departure(enum.StrEnum):
     """It came back when ``group.max.size`` others were there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GroupEvent(Event):
     """Something happened to ``group``."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ShardLoaded(Event):
     """Partition ``partition`` of ``__consumer_offsets`` was read: its groups are served from now on.
 
@@ -57,7 +56,7 @@ class ShardLoaded(Event):
         return f"read {read}: {self.groups} groups{others}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ShardNotLoaded(Event):
     """Partition ``partition`` of ``__consumer_offsets`` could not be read: requests for its groups are refused."""
 
@@ -69,7 +68,7 @@ class ShardNotLoaded(Event):
         return f"__consumer_offsets-{self.partition} is not served: {self.why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GroupCreated(GroupEvent):
     """The group did not exist before. A ``simple`` one only holds offsets."""
 
@@ -79,7 +78,7 @@ class GroupCreated(GroupEvent):
         return f"new group {self.group}" + (" (holds offsets only)" if self.simple else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberIdAssigned(GroupEvent):
     """A newcomer was given ``member`` as its id and told to come back with it (KIP-394)."""
 
@@ -89,7 +88,7 @@ class MemberIdAssigned(GroupEvent):
         return f"newcomer gets the id {self.member} and is told to come back with it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberJoined(GroupEvent):
     """``member`` is in the group now; ``protocols`` are what it offers, most wanted first.
 
@@ -110,7 +109,7 @@ class MemberJoined(GroupEvent):
         return f"{self.member}{static} joins, offers {', '.join(self.protocols)}{_because(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberRejoined(GroupEvent):
     """``member``, already in the group, sent JoinGroup again and waits for the others; ``changed`` says if it offers
     something else than before."""
@@ -123,7 +122,7 @@ class MemberRejoined(GroupEvent):
         return f"{self.member} joins again{', with new metadata' if self.changed else ''}{_because(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class StaticMemberReplaced(GroupEvent):
     """Static member ``instance_id`` came back under a new id (KIP-345); ``rebalances`` says whether that starts one."""
 
@@ -137,7 +136,7 @@ class StaticMemberReplaced(GroupEvent):
         return f"static member {self.instance_id} is back as {self.new_member}, was {self.old_member}, {effect}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberRemoved(GroupEvent):
     """``member`` is out of the group. ``timeout_ms`` is the time that ran out, None if none did."""
 
@@ -150,7 +149,7 @@ class MemberRemoved(GroupEvent):
         return f"{self.member} is out: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LeaderElected(GroupEvent):
     """``leader`` leads from now on."""
 
@@ -161,7 +160,7 @@ class LeaderElected(GroupEvent):
         return f"leader is {self.leader}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class StateChanged(GroupEvent):
     """The group moved from state ``origin`` to ``target``."""
 
@@ -173,7 +172,7 @@ class StateChanged(GroupEvent):
         return f"{self.group} {self.origin} → {self.target} gen={self.generation}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RebalanceStarted(GroupEvent):
     """All members have to join again; ``waits_ms`` is how long the group waits for them at most."""
 
@@ -191,7 +190,7 @@ class RebalanceStarted(GroupEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class InitialDelayExtended(GroupEvent):
     """A new member joined during the initial delay, which is extended."""
 
@@ -202,7 +201,7 @@ class InitialDelayExtended(GroupEvent):
         return f"somebody new came: waiting {self.by_ms} ms more ({self.remaining_ms} ms left after that)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RebalanceStuck(GroupEvent):
     """All members are there, and yet the generation does not begin properly: Kafka fails over what one of them sent."""
 
@@ -213,7 +212,7 @@ class RebalanceStuck(GroupEvent):
         return f"generation {self.generation} gets stuck, as it would in Kafka: {self.why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GenerationStarted(GroupEvent):
     """All have joined: a new generation with its voted protocol and its leader, who must now assign."""
 
@@ -229,7 +228,7 @@ class GenerationStarted(GroupEvent):
         return f"generation {self.generation}: {count}, protocol {self.protocol} (votes: {votes}), leader {self.leader}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AssignmentReceived(GroupEvent):
     """The leader's SyncGroup brought the assignment; ``owners`` is None where it is not a consumer's and stays opaque."""
 
@@ -243,7 +242,7 @@ class AssignmentReceived(GroupEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ConsumerMemberJoined(GroupEvent):
     """``member`` is in the consumer group now (KIP-848), and speaks that ``protocol``: ``consumer`` or ``classic``."""
 
@@ -263,7 +262,7 @@ class ConsumerMemberJoined(GroupEvent):
         return f"{self.member}{static} joins{how}, subscribes to {_subscription(self.topics, self.regex)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class SubscriptionChanged(GroupEvent):
     """``member`` of a consumer group subscribes to something else now."""
 
@@ -275,7 +274,7 @@ class SubscriptionChanged(GroupEvent):
         return f"{self.member} subscribes to {_subscription(self.topics, self.regex)} now"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class StaticMemberAway(GroupEvent):
     """Static member ``member`` left for now and keeps its assignment until its session ends (KIP-848)."""
 
@@ -286,7 +285,7 @@ class StaticMemberAway(GroupEvent):
         return f"static member {self.instance_id} ({self.member}) leaves for now"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GroupEpochBumped(GroupEvent):
     """The consumer group is at ``epoch``: a target assignment is to be computed for it."""
 
@@ -297,7 +296,7 @@ class GroupEpochBumped(GroupEvent):
         return f"epoch {self.epoch}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TargetAssignmentComputed(GroupEvent):
     """The coordinator computed who is to have what at ``epoch``."""
 
@@ -310,7 +309,7 @@ class TargetAssignmentComputed(GroupEvent):
         return f"target assignment of epoch {self.epoch} by {self.assignor}: {owners}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberReconciled(GroupEvent):
     """``member`` is one step nearer to the target assignment: it is at ``epoch``, may use ``assigned`` and has yet to give back
     ``revoking``. ``state`` is STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS."""
@@ -328,7 +327,7 @@ class MemberReconciled(GroupEvent):
         return text + ("; it waits for partitions of others" if self.state == "UNRELEASED_PARTITIONS" else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RegexResolved(GroupEvent):
     """Regular expression ``regex`` matches ``topics``."""
 
@@ -339,7 +338,7 @@ class RegexResolved(GroupEvent):
         return f"{self.regex} matches {', '.join(self.topics) or 'no topic'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GroupMigrated(GroupEvent):
     """The group is of type ``to`` now: ``consumer`` or ``classic`` (KIP-848)."""
 
@@ -350,7 +349,7 @@ class GroupMigrated(GroupEvent):
         return f"the group is a {self.to} group now: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class OffsetsCommitted(GroupEvent):
     """``member`` (``""`` outside of group management) committed ``offsets``: (topic, partition, offset)."""
 
@@ -362,7 +361,7 @@ class OffsetsCommitted(GroupEvent):
         return f"{self.member or 'a client outside of the group'} commits {_offsets(self.offsets)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionalOffsetsPending(GroupEvent):
     """``member`` (``""`` outside of group management) committed ``offsets`` (topic, partition, offset) in a transaction.
 
@@ -382,7 +381,7 @@ class TransactionalOffsetsPending(GroupEvent):
         return f"{who} commits {_offsets(self.offsets)} in {transaction}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionalOffsetsEnded(GroupEvent):
     """The transaction of ``producer_id`` with ``offsets`` (topic, partition, offset) has ended.
 
@@ -402,7 +401,7 @@ class TransactionalOffsetsEnded(GroupEvent):
         return f"the transaction of producer {self.producer_id} is committed: {_offsets(self.offsets)}{late}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class OffsetsRemoved(GroupEvent):
     """The group's offsets of these (topic, partition) pairs are gone."""
 
@@ -413,7 +412,7 @@ class OffsetsRemoved(GroupEvent):
         return f"offsets of {partition_names(self.partitions)} are gone: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class GroupRemoved(GroupEvent):
     """The group is gone."""
 
@@ -423,7 +422,7 @@ class GroupRemoved(GroupEvent):
         return f"group {self.group} is gone: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestRefused(GroupEvent):
     """A request was refused with ``error`` (Kafka's name); ``why`` says what was wrong."""
 

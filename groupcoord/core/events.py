@@ -1,8 +1,12 @@
 """Events say what changed and why. Each has a time and a cause: a request, an answer, a timer, or an administrative action."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import field
+from typing import NamedTuple, TypeVar, dataclass_transform
+
+from groupcoord.protocol.value_class import value_class
+
+T = TypeVar("T")
 
 
 class Requested(NamedTuple):
@@ -65,7 +69,13 @@ class Answered(NamedTuple):
 Cause = Requested | TimerFired | AdminAction | Answered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def event_class(cls: type[T]) -> type[T]:
+    """Make ``cls`` a slotted, keyword-only dataclass of values that nobody can change: a kind of events."""
+    return value_class(cls, frozen=True)
+
+
+@event_class
 class Event:
     """What every event has: when (milliseconds on the clock of the caller) and why."""
 

@@ -1,20 +1,21 @@
 """Events that are made when a listener asks for them."""
 
-from dataclasses import dataclass
+from typing import Self
 
 from groupcoord.core.effects import EmitEvent
-from groupcoord.core.events import AdminAction, Event
+from groupcoord.core.events import AdminAction, Event, event_class
 
 CAUSE = AdminAction("the test")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Named(Event):
     made = 0
     name: str
 
-    def __post_init__(self) -> None:
-        type(self).made += 1
+    def __new__(cls, **_: object) -> Self:
+        cls.made += 1
+        return object.__new__(cls)
 
 
 def test_an_event_is_made_once_and_only_when_somebody_asks() -> None:

@@ -8,7 +8,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from groupcoord.core.effects import Call
-from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired, event_class
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.server import event_logging
 from groupcoord.server.event_logging import (
@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 60
 REQUESTED = Requested("JoinGroup", 9, "consumer-1", "/127.0.0.1", 3, 14)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class StateChanged(Event):
     group: str = "orders"
     origin: str = "Empty"
@@ -52,7 +52,7 @@ ID = uuid.UUID(int=1)
 NESTED = Nested(member="m")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Everything(Event):
     owners: Mapping[str, tuple[tuple[str, int], ...]] = field(
         default_factory=lambda: MappingProxyType({"m": (("orders", 0),)})
@@ -310,7 +310,7 @@ def test_a_file_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
 logger = logging.getLogger("groupcoord.server.somewhere")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Joined(Event):
     group: str
     member: str = "m"
@@ -319,7 +319,7 @@ class Joined(Event):
         return f"{self.member} joins"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestRefused(Joined):
     error: str
 
@@ -327,7 +327,7 @@ class RequestRefused(Joined):
         return f"refused with {self.error}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Unspeakable(Joined):
     def text(self) -> str:
         raise AssertionError

@@ -1,13 +1,13 @@
 """Effects are carried out in order; whatever goes wrong is answered, logged and kept; there is one timer."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from groupcoord.core.effects import Append, Call, CloseConnection, Effect, EmitEvent, NoReply, RawReply, Reply
-from groupcoord.core.events import AdminAction, Event
+from groupcoord.core.events import AdminAction, Event, event_class
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.errors import ErrorCode
@@ -37,7 +37,7 @@ from tests.server.support import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Happened(Event):
     what: str
 

@@ -1,12 +1,11 @@
 """What the pytest plugin adds to the report of a failed test. The plugin itself: tests/test_pytest_plugin.py."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from groupcoord.core.events import AdminAction, Event
+from groupcoord.core.events import AdminAction, Event, event_class
 from groupcoord.testing import Cluster
 from groupcoord.testing.cluster import STARTED
 from groupcoord.testing.pytest_reports import SeenBefore, file_name, sections, seen_now
@@ -54,7 +53,7 @@ async def test_each_of_several_clusters_is_told_by_its_address(tmp_path: Path) -
         assert saved.text() == other.trace.text()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Broken(Event):
     def text(self) -> str:
         raise ZeroDivisionError("in an event of the user's")

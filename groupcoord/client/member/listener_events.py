@@ -1,12 +1,10 @@
 """Events of a member, one for each step. A consumer passes them to its ``listeners``."""
 
-from dataclasses import dataclass
-
 from groupcoord.assignors import TopicPartition
-from groupcoord.core.events import Event, partition_names
+from groupcoord.core.events import Event, event_class, partition_names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberEvent(Event):
     """Something happened to a member of ``group``; ``member`` is its id, "" as long as it has none."""
 
@@ -14,7 +12,7 @@ class MemberEvent(Event):
     member: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class CoordinatorFound(MemberEvent):
     """The member knows whom to talk to."""
 
@@ -24,7 +22,7 @@ class CoordinatorFound(MemberEvent):
         return f"the coordinator of {self.group} is {self.coordinator}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class CoordinatorLost(MemberEvent):
     """The member has to look for the coordinator again."""
 
@@ -35,7 +33,7 @@ class CoordinatorLost(MemberEvent):
         return f"{self.coordinator} is no coordinator any more: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RejoinWanted(MemberEvent):
     """The member will join again."""
 
@@ -45,7 +43,7 @@ class RejoinWanted(MemberEvent):
         return f"has to join again: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class JoinSent(MemberEvent):
     """JoinGroup is under way. ``keeps`` is what the member goes on consuming meanwhile: nothing under the eager protocol."""
 
@@ -60,7 +58,7 @@ class JoinSent(MemberEvent):
         return f"joins ({self.protocol}, offers {', '.join(self.assignors)}), {keeps}{because(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberIdGiven(MemberEvent):
     """The coordinator gave the newcomer an id and wants it to come back with it (KIP-394)."""
 
@@ -68,7 +66,7 @@ class MemberIdGiven(MemberEvent):
         return f"is {self.member} from now on and joins with that id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Joined(MemberEvent):
     """The join phase is over; the ``leader`` has to say who gets what, by the ``assignor`` that the vote chose."""
 
@@ -82,7 +80,7 @@ class Joined(MemberEvent):
         return f"is in generation {self.generation} and {role}; the vote chose {self.assignor}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AssignorRan(MemberEvent):
     """The leader's assignor has answered; ``withheld`` stays unassigned until its owners have revoked it."""
 
@@ -96,7 +94,7 @@ class AssignorRan(MemberEvent):
         return f"{self.assignor} gives {given}{withheld}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AssignmentSkipped(MemberEvent):
     """A static leader came back to a group whose assignment stands (KIP-814)."""
 
@@ -104,7 +102,7 @@ class AssignmentSkipped(MemberEvent):
         return "leads a group whose assignment stands, and assigns nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Synced(MemberEvent):
     """The member knows its assignment: what it keeps, what comes and what must go."""
 
@@ -120,7 +118,7 @@ class Synced(MemberEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class HeartbeatJoinSent(MemberEvent):
     """The heartbeat with epoch 0 is under way, by which a member of the consumer protocol joins; ``subscription`` is a text."""
 
@@ -130,7 +128,7 @@ class HeartbeatJoinSent(MemberEvent):
         return f"joins with epoch 0, subscribes to {self.subscription}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class EpochReached(MemberEvent):
     """The coordinator has said that the member is at ``epoch`` now."""
 
@@ -140,7 +138,7 @@ class EpochReached(MemberEvent):
         return f"is at epoch {self.epoch}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AssignmentReceived(MemberEvent):
     """The coordinator has said what the member may use; it begins to change to that, first by giving up."""
 
@@ -156,7 +154,7 @@ class AssignmentReceived(MemberEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AssignmentAcknowledged(MemberEvent):
     """A heartbeat that says what the member owns now is under way: what it gave up is free for others."""
 
@@ -166,7 +164,7 @@ class AssignmentAcknowledged(MemberEvent):
         return f"tells the coordinator that it owns {partition_names(self.owns)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Fenced(MemberEvent):
     """The coordinator does not know the member at its epoch any more: all it owned is lost, and it joins again."""
 
@@ -176,7 +174,7 @@ class Fenced(MemberEvent):
         return f"is out of the group, loses what it owned and joins again: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class PartitionsTold(MemberEvent):
     """A callback of the user has returned; ``news`` is ``assigned``, ``revoked`` or ``lost``."""
 
@@ -187,7 +185,7 @@ class PartitionsTold(MemberEvent):
         return f"{self.news}: {partition_names(self.partitions)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MembershipReset(MemberEvent):
     """The generation, and with it all ownership, is gone; ``forgets_id`` says whether the member id is too."""
 
@@ -198,7 +196,7 @@ class MembershipReset(MemberEvent):
         return f"is out of its generation{' and starts as a newcomer' if self.forgets_id else ''}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestFailed(MemberEvent):
     """A step did not succeed; ``then`` is what the member does about it."""
 
@@ -210,7 +208,7 @@ class RequestFailed(MemberEvent):
         return f"{self.request} refused with {self.error}: {self.then}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class PolledTooLate(MemberEvent):
     """The user did not ask for records for ``max_poll_interval_ms``, so the member leaves until it does."""
 
@@ -222,7 +220,7 @@ class PolledTooLate(MemberEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class LeaveSent(MemberEvent):
     """The member says goodbye; a static one never does."""
 
@@ -232,7 +230,7 @@ class LeaveSent(MemberEvent):
         return f"leaves {self.group}{because(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MemberFailed(MemberEvent):
     """The member has ended; ``error`` is raised to its user."""
 

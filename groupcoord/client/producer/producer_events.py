@@ -1,19 +1,17 @@
 """Events of a producer, one for each step of a batch. A producer passes them to its ``listeners``."""
 
-from dataclasses import dataclass
-
 from groupcoord.assignors import TopicPartition
-from groupcoord.core.events import Event, counted, partition_names
+from groupcoord.core.events import Event, counted, event_class, partition_names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ProducerEvent(Event):
     """Something happened to the producer with the client id ``producer``."""
 
     producer: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchEvent(ProducerEvent):
     """Something happened to a batch; ``batch`` is its number, which counts the batches of the producer from 1."""
 
@@ -26,7 +24,7 @@ class BatchEvent(ProducerEvent):
         return f"batch {self.batch} of {partition_names([self.partition])}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class PartitionChosen(ProducerEvent):
     """Records without a key go to another partition from now on, until a batch is full there (KIP-794)."""
 
@@ -36,7 +34,7 @@ class PartitionChosen(ProducerEvent):
         return f"records of {self.partition[0]} without a key go to {partition_names([self.partition])} from now on"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchOpened(BatchEvent):
     """A record found no batch with room for it: a new one begins with it."""
 
@@ -46,7 +44,7 @@ class BatchOpened(BatchEvent):
         return f"{self.name} is opened, for {self.limit_bytes:,} bytes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchSent(BatchEvent):
     """A batch is on its way to the leader of its partition; ``why`` says why now. -1: it has no sequence number."""
 
@@ -66,7 +64,7 @@ class BatchSent(BatchEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchAcknowledged(BatchEvent):
     """The records of a batch are stored; ``base_offset`` is that of the first, -1 if it is not known."""
 
@@ -78,7 +76,7 @@ class BatchAcknowledged(BatchEvent):
         return f"{self.name} is acknowledged: {counted(self.records, 'record')}{where}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchRetried(BatchEvent):
     """A batch was not stored this time, and will be sent again ``after_ms`` later, or as soon as there is another leader."""
 
@@ -89,7 +87,7 @@ class BatchRetried(BatchEvent):
         return f"{self.name} is put back and sent again in {self.after_ms} ms: {self.error}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchSplit(BatchEvent):
     """The broker takes no batch of that size: its records go on in smaller ones."""
 
@@ -99,7 +97,7 @@ class BatchSplit(BatchEvent):
         return f"{self.name} is too large for the broker and goes on as batches {', '.join(map(str, self.into))}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchExpired(BatchEvent):
     """A batch was not acknowledged within ``delivery.timeout.ms``; ``was_sent``: it is not known whether it is stored."""
 
@@ -112,7 +110,7 @@ class BatchExpired(BatchEvent):
         return f"{self.name} is given up {self.after_ms} ms after it was opened: {counted(self.records, 'record')}, {stored}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class BatchFailed(BatchEvent):
     """The records of a batch are not stored, and nothing more is done for them."""
 
@@ -123,7 +121,7 @@ class BatchFailed(BatchEvent):
         return f"{self.name} has failed, {counted(self.records, 'record')}: {self.error}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ProducerIdGiven(ProducerEvent):
     """The producer knows as whom it writes."""
 
@@ -134,7 +132,7 @@ class ProducerIdGiven(ProducerEvent):
         return f"is producer {self.producer_id} with epoch {self.epoch}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class EpochBumped(ProducerEvent):
     """The producer goes on with the next epoch, in which the sequence numbers of ``partitions`` begin at 0 (KIP-360)."""
 
@@ -146,7 +144,7 @@ class EpochBumped(ProducerEvent):
         return f"goes on with epoch {self.epoch}, in which {begin}" if self.epoch >= 0 else f"needs another id: {begin}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class SendBlocked(ProducerEvent):
     """A call of ``send`` waits until there is memory for its record (``buffer.memory``)."""
 
@@ -156,7 +154,7 @@ class SendBlocked(ProducerEvent):
         return f"send waits for memory: {self.free_bytes:,} bytes of buffer_memory are free"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionStep(ProducerEvent):
     """The transaction of the producer goes on; ``state`` is Kafka's name for where it is (``TransactionManager.State``)."""
 

@@ -1,9 +1,8 @@
 """What happens to transactions: one event class per thing a person may want to see or a test assert."""
 
 import enum
-from dataclasses import dataclass
 
-from groupcoord.core.events import Event, partition_names
+from groupcoord.core.events import Event, event_class, partition_names
 
 
 class AbortReason(enum.StrEnum):
@@ -15,14 +14,14 @@ class AbortReason(enum.StrEnum):
     FORCED = "an administrator wanted it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionEvent(Event):
     """Something happened to ``transactional_id``."""
 
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionChanged(TransactionEvent):
     """Its state was stored: it was ``before``, and is ``after``, both as Kafka calls them.
 
@@ -43,7 +42,7 @@ class TransactionChanged(TransactionEvent):
         return f"transaction {self.transactional_id}: {self.before} → {self.after}{among} ({who}){why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionRefused(TransactionEvent):
     """A request for ``transactional_id`` is refused with ``error``; ``why`` says more."""
 
@@ -55,7 +54,7 @@ class TransactionRefused(TransactionEvent):
         return f"{self.api} of {self.transactional_id!r} refused with {self.error}: {self.why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionalIdExpired(TransactionEvent):
     """Nothing was heard of it for ``transactional.id.expiration.ms``, and it had nothing open: it is forgotten."""
 
@@ -65,7 +64,7 @@ class TransactionalIdExpired(TransactionEvent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class MarkerWritten(TransactionEvent):
     """The partition knows that the transaction is ``committed``, or aborted."""
 
@@ -78,7 +77,7 @@ class MarkerWritten(TransactionEvent):
         return f"{self.topic}-{self.partition} knows that transaction {self.transactional_id} is {said}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionsLoaded(Event):
     """Partition ``partition`` of ``__transaction_state`` was read: its transactional ids are served from now on."""
 
@@ -92,7 +91,7 @@ class TransactionsLoaded(Event):
         return f"read {read}: {self.transactional_ids} transactional ids"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TransactionsNotLoaded(Event):
     """Partition ``partition`` of ``__transaction_state`` could not be read; ``why`` says what was wrong."""
 

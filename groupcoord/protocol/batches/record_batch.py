@@ -8,11 +8,10 @@ Sources: KIP-98, ``DefaultRecordBatch`` with its ``writeEmptyHeader``, ``MemoryR
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import NamedTuple, TypeVar
-
-from crc32c import crc32c
 
 from groupcoord.protocol.batches.compression import (
     Compression,
@@ -258,10 +257,19 @@ def attributes_of(data: Buffer, batch: BatchExtent) -> int:
     return attributes
 
 
+@cache
+def _crc32c() -> Callable[..., int]:
+    """The function, which comes with the first batch: its package looks up its own version in the metadata of all packages."""
+    from crc32c import crc32c  # noqa: PLC0415 - see above
+
+    function: Callable[..., int] = crc32c
+    return function
+
+
 def checksum_matches(batch: Buffer, header: BatchHeader) -> bool:
     """Does the checksum in ``header`` fit the bytes of ``batch``, which is exactly one whole batch?"""
     with memoryview(batch) as view:
-        return crc32c(view[_ATTRIBUTES_POSITION:]) == header.crc
+        return _crc32c()(view[_ATTRIBUTES_POSITION:]) == header.crc
 
 
 def validate_batch_records(
@@ -384,6 +392,7 @@ def build_own_batch(
     encoded = [encode_plain_record(index, key, value) for index, (key, value) in enumerate(records)]
     body, count = b"".join(encoded), len(encoded)
     behind_crc = (attributes, count - 1, now_ms, now_ms, producer_id, producer_epoch, base_sequence, count)
+    crc32c = _crc32c()
     crc = crc32c(body, crc32c(_BEHIND_CRC.pack(*behind_crc)))
     length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
     header = BatchHeader._make((offset, length, leader_epoch, MAGIC, crc, *behind_crc))
@@ -392,6 +401,7 @@ def build_own_batch(
 
 def frame_batch(header: BatchHeader, body: bytes) -> bytes:
     """``header``, with the length and the checksum of ``body``, and ``body``, which is compressed as the header says."""
+    crc32c = _crc32c()
     crc = crc32c(body, crc32c(_BEHIND_CRC.pack(*header[5:])))
     length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
     return _HEADER.pack(header.base_offset, length, header.leader_epoch, header.magic, crc, *header[5:]) + body
@@ -408,7 +418,7 @@ def stamp_time(batch: bytearray, attributes: int, max_timestamp_ms: int) -> None
     _INT16.pack_into(batch, _ATTRIBUTES_POSITION, attributes)
     _INT64.pack_into(batch, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
     with memoryview(batch) as view:
-        _UINT32.pack_into(batch, _CRC_POSITION, crc32c(view[_ATTRIBUTES_POSITION:]))
+        _UINT32.pack_into(batch, _CRC_POSITION, _crc32c()(view[_ATTRIBUTES_POSITION:]))
 
 
 def rebuild_batch(

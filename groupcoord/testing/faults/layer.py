@@ -4,7 +4,6 @@ Pure, like the cluster that it is around: no sockets, no clock.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.cluster.broker_condition import BrokerState
@@ -12,7 +11,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.events import AdminAction, Event, TimerFired
+from groupcoord.core.events import AdminAction, Event, TimerFired, event_class
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
@@ -21,7 +20,7 @@ from groupcoord.testing.faults.matching import NO_TOPICS_KNOWN, RequestContext, 
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class FaultEvent(Event):
     """The rule with this ``name`` acted on a request of ``api``.
 
@@ -41,7 +40,7 @@ class FaultEvent(Event):
         return f"{self.api} of {self.member or self.client_id or 'a client without id'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class FaultInjected(FaultEvent):
     """The rule acted; ``action`` says how."""
 
@@ -52,7 +51,7 @@ class FaultInjected(FaultEvent):
         return f"fault by {self.name}: {self.request} {self.action}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class FaultEnded(FaultEvent):
     """A request or an answer that was delayed or held for ``held_ms`` goes on."""
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groupcoord.client.member.listener_events import MemberEvent
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, event_class
 
 Detail = str | int | bool | None | tuple["Detail", ...]
 """What a detail of a request or an answer may be: plain values that JSON has a word for, and tuples of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ConnectionOpened(Event):
     """A client is connected; ``connection_id`` is the server's number for the connection."""
 
@@ -22,7 +22,7 @@ class ConnectionOpened(Event):
         return f"connection {self.connection_id} from {_host(self.client_host)} is open"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ConnectionClosed(Event):
     """A connection is gone; ``reason`` says why, as far as that is known."""
 
@@ -35,7 +35,7 @@ class ConnectionClosed(Event):
         return f"connection {self.connection_id} from {_host(self.client_host)} is closed{because}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestEvent(Event):
     """A request or what became of it.
 
@@ -62,7 +62,7 @@ class RequestEvent(Event):
         return self.client_id or f"connection {self.connection_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestReceived(RequestEvent):
     """A client asks. ``frame`` is the request as bytes, in hexadecimal digits; only a detailed trace has it."""
 
@@ -80,7 +80,7 @@ class RequestReceived(RequestEvent):
         return f"{self.client_name} asks {self.api} v{self.version}{_listed(subject_of, self.details)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ResponseSent(RequestEvent):
     """A request is answered, ``took_ms`` after it came.
 
@@ -106,7 +106,7 @@ class ResponseSent(RequestEvent):
         return f"{self.client_name} is answered {self.api}{after}{_listed(said, self.details)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RequestUnanswered(RequestEvent):
     """A request is done with and gets no answer: a Produce with acks=0, or one whose connection is closed for it."""
 
@@ -120,7 +120,7 @@ AppendedRecord = tuple[int, str, str | None]
 """The offset of a record of a coordinator, and its key and value in words; no value is a tombstone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class RecordsAppended(Event):
     """The log of ``partition`` of ``topic`` has grown from ``base_offset`` to ``end_offset``, which is the next record's.
 
@@ -142,7 +142,7 @@ class RecordsAppended(Event):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ClusterDescribed(Event):
     """The brokers (id, host, port, rack), and the topics with the leader and the end offset of each partition, as they are now.
 
@@ -159,7 +159,7 @@ class ClusterDescribed(Event):
         return f"brokers {brokers}; topics {topics or 'none'}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class TimerExpired(Event):
     """A timer fired: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member)."""
 
@@ -174,7 +174,7 @@ class TimerExpired(Event):
         return f"the {self.kind} timer of {of} fires{early}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class AdminActionRun(Event):
     """Something outside the protocol did it: a test, a start-up, a tool."""
 
@@ -184,7 +184,7 @@ class AdminActionRun(Event):
         return f"admin action: {self.action}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class ServerFailed(Event):
     """The cluster raised an unexpected exception."""
 
@@ -194,7 +194,7 @@ class ServerFailed(Event):
         return f"the server fails: {self.error}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class UnknownEvent(Event):
     """An event read from a file whose type is not known here: ``name`` says which, ``told`` is its text."""
 

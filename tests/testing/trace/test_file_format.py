@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from groupcoord.client.member import listener_events as client
 from groupcoord.coordinator.events import AssignmentReceived, MemberRemoved, StateChanged
 from groupcoord.coordinator.transaction import events as transaction
-from groupcoord.core.events import AdminAction, Answered, Event, Requested
+from groupcoord.core.events import AdminAction, Answered, Event, Requested, event_class
 from groupcoord.testing import Cluster
 from groupcoord.testing.faults import FaultEnded, FaultInjected
 from groupcoord.testing.trace import RequestReceived, Trace, UnknownEvent, register
@@ -21,7 +20,7 @@ from tests.testing.trace.stage import Stage
 TEST = AdminAction("the test")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@event_class
 class Homemade(Event):
     """An event of a test."""
 
