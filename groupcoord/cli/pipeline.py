@@ -183,7 +183,7 @@ def _run(arguments: argparse.Namespace) -> None:
         refuse_unwritable(Path(arguments.out))
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
     plan = plan_source(arguments.source, dict(arguments.source_option))
-    with _session(arguments) as spark, RunOutput(spark, arguments.out) as output:
+    with _session(arguments, plan.about) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
         options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
@@ -195,15 +195,16 @@ def _run(arguments: argparse.Namespace) -> None:
 def _generate(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.log_generator import generate  # noqa: PLC0415 - of the extra
 
-    with _session(arguments) as spark:
+    with _session(arguments, arguments.records) as spark:
         generate(spark, arguments.records, arguments.seed, arguments.out, as_segments=arguments.format == "segments")
     print(f"{arguments.records:,} records in {arguments.out}")
 
 
-def _session(arguments: argparse.Namespace) -> "AbstractContextManager[SparkSession]":
+def _session(arguments: argparse.Namespace, about: int | None = None) -> "AbstractContextManager[SparkSession]":
     from groupcoord.pipeline.spark_session import session  # noqa: PLC0415 - of the extra
 
-    return session(arguments.master, dict(arguments.conf), packages=arguments.packages, is_verbose=arguments.verbose)
+    conf, verbose = dict(arguments.conf), arguments.verbose
+    return session(arguments.master, conf, packages=arguments.packages, is_verbose=verbose, about=about)
 
 
 def _say(line: str) -> None:

@@ -67,9 +67,13 @@ class HadoopFiles:
 
     def write_text(self, path: str, text: str) -> None:
         """Write a file, over another one if there is one."""
+        self.write_bytes(path, text.encode())
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """Write a file, over another one if there is one, and make the directory that it is in."""
         stream = self._system.create(self._path(path), True)  # noqa: FBT003 - Java's signature
         try:
-            stream.write(bytearray(text.encode()))
+            stream.write(bytearray(content))
         finally:
             stream.close()
 

@@ -1,12 +1,13 @@
 """From a source to the tables of records: each record is read once, decoded, and written to the table it belongs to.
 
 If all tasks run on this machine and write to its disk, they write the tables themselves with PyArrow: that is a quarter of the
-work of handing every row to Java. Many tasks write at once and some may be retried, so a file counts only if the task that
-wrote it has ended and returned its name; other files are removed. Anywhere else Spark writes: first all commits, then the rest.
+work of handing every row to Java. While they are at it they count, which saves two passes over all commits. Many tasks write at
+once and some may be retried, so a file counts only if the task that wrote it has ended and returned its name; other files are
+removed. Anywhere else Spark writes: first all commits, then the rest.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,16 +17,18 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupcoord.pipeline import columnar_decoder
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.run_output import RunOutput
+from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
 from groupcoord.pipeline.schemas import COMMITS, TableSchema, table_schema
 from groupcoord.pipeline.sources.factory import SourcePlan
+from groupcoord.pipeline.tables.consecutive_commits import PARTIAL_STATISTICS, merge_statistics, partial_statistics
+from groupcoord.pipeline.tables.log_coverage import BUCKETS, in_buckets, merge_buckets
 
 HIDDEN = TableSchema(
     "hidden",
@@ -33,8 +36,12 @@ HIDDEN = TableSchema(
     ("log_partition", "log_offset"),
     columnar_decoder.WHERE,
 )
-CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""Names that Spark has for compressions, and PyArrow's; of others Spark itself knows best what they mean."""
+_WRITTEN_BY_TASKS = {
+    **columnar_decoder.OF_RECORDS,
+    **{table.name: table for table in (HIDDEN, BUCKETS, PARTIAL_STATISTICS)},
+}
+MERGE_AT = 200_000
+"""When partial sums have so many rows, they are merged."""
 AT_ONCE_BYTES = 32 * 1024 * 1024
 """The size in memory of one row group of a file."""
 
@@ -51,8 +58,8 @@ def table_writer(
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function that writes what ``open_batches`` gives, record batches of LOG, into ``folder``, and gives WRITTEN.
 
-    In ``folder`` is a folder for each table of records that has any. What was appended after ``until`` is counted and not
-    written.
+    In ``folder`` is a folder for each table of records that has any, and for the sums BUCKETS and PARTIAL_STATISTICS. What was
+    appended after ``until`` is counted and not written.
     """
     schema = arrow_schema(WRITTEN.columns)
 
@@ -60,20 +67,28 @@ def table_writer(
         read = later = 0
         with ExitStack() as stack:
             files = {
-                name: stack.enter_context(_File(folder, table, codec))
-                for name, table in (*columnar_decoder.OF_RECORDS.items(), (HIDDEN.name, HIDDEN))
+                name: stack.enter_context(_File(folder, table, codec)) for name, table in _WRITTEN_BY_TASKS.items()
             }
+            buckets, statistics = _Sums(merge_buckets), _Sums(merge_statistics)
             for batch in filter(len, open_batches(batches)):
                 asked = batch if until is None else _until(batch, until)
                 if columnar_decoder.is_of_places(batch):
                     files[HIDDEN.name].add(asked)
+                    buckets.add(in_buckets(asked, is_hidden=True))
                     continue
                 read += len(batch)
                 later += len(batch) - len(asked)
+                buckets.add(in_buckets(asked, is_hidden=False))
                 commits, others = columnar_decoder.split_batch(asked)
                 files[COMMITS.name].add(commits)
+                statistics.add(partial_statistics(commits))
                 for table, rows in columnar_decoder.decode_records(others):
                     files[table.name].add(rows)
+                    if table == COMMITS:
+                        statistics.add(partial_statistics(rows))
+            for name, sums in ((BUCKETS.name, buckets), (PARTIAL_STATISTICS.name, statistics)):
+                for batch in sums.batches():
+                    files[name].add(batch)
         reported = [(file.name, file.rows, None) for file in files.values() if file.rows]
         columns = zip(*reported, (None, read, later), strict=True)
         yield pa.RecordBatch.from_arrays(
@@ -81,6 +96,28 @@ def table_writer(
         )
 
     return write
+
+
+class _Sums:
+    """Partial sums, which ``merge`` makes one of."""
+
+    def __init__(self, merge: Callable[[Any], Any]) -> None:
+        self._merge = merge
+        self._found: list[Any] = []
+        self._rows = 0
+
+    def add(self, found: Any) -> None:
+        """Some more; they do not pile up."""
+        self._found.append(found)
+        self._rows += len(found)
+        if self._rows > MERGE_AT:
+            self._found = [self._merge(pa.concat_tables(self._found))]
+            self._rows = len(self._found[0])
+
+    def batches(self) -> list[Any]:
+        """All together."""
+        batches: list[Any] = self._merge(pa.concat_tables(self._found)).to_batches() if self._found else []
+        return batches
 
 
 class WrittenRecords(NamedTuple):
@@ -91,16 +128,16 @@ class WrittenRecords(NamedTuple):
     rows: dict[str, int]
 
 
-def collect_written(frame: DataFrame, folder: Path) -> WrittenRecords:
-    """Run ``frame`` (WRITTEN), whose tasks write into ``folder``."""
+def collect_written(run: Callable[[], Sequence[Any]], folder: Path) -> WrittenRecords:
+    """Let ``run`` write into ``folder``, and report rows of WRITTEN."""
     folder.mkdir(parents=True)
-    reported = frame.collect()
+    reported = run()
     names = {row["file"] for row in reported}
     for path in folder.glob("*/*.parquet"):
         if path.relative_to(folder).as_posix() not in names:
             path.unlink()
     totals = [row for row in reported if row["file"] is None]
-    rows = dict.fromkeys((*columnar_decoder.OF_RECORDS, HIDDEN.name), 0)
+    rows = dict.fromkeys(_WRITTEN_BY_TASKS, 0)
     for row in reported:
         if row["file"] is not None:
             rows[Path(row["file"]).parent.name] += row["rows"]
@@ -163,7 +200,6 @@ class _File:
             raise PipelineError(f"cannot write {self._path}: {problem.strerror or problem}") from None
 
 
-CODEC = "spark.sql.parquet.compression.codec"
 _BY_TASKS = "records"
 _SPLIT, _COMMITS = "split", "split/is_commit=true"
 _REST = "rest"
@@ -173,13 +209,16 @@ _REST = "rest"
 class DecodedLog:
     """What was read and decoded: ``read`` records, of which ``later`` ones were appended after the moment that was asked for
     and are in no table; ``rows`` says how many each table has. ``table`` puts one in its place and gives what can be read of
-    it; it must have rows. ``hidden`` (HIDDEN) is where transactions hide something; None: nowhere."""
+    it; it must have rows. ``hidden`` (HIDDEN) is where transactions hide something; None: nowhere. ``buckets`` are BUCKETS
+    of all of that, and ``statistics`` is what PARTIAL_STATISTICS are staged as; None: nobody has counted."""
 
     read: int
     later: int
     rows: dict[str, int]
     table: Callable[[TableSchema], DataFrame]
     hidden: DataFrame | None
+    buckets: Any = None
+    statistics: str | None = None
 
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
@@ -194,14 +233,28 @@ def _by_tasks(
     spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None, folder: Path, codec: str
 ) -> DecodedLog:
     write = table_writer(plan.open_batches, folder, codec, until)
-    found = collect_written(plan.read(spark).mapInArrow(write, WRITTEN.ddl), folder)
+
+    def here() -> list[dict[str, Any]]:
+        numbers = pa.record_batch({"id": pa.array(range(plan.tasks or 0))})
+        rows: list[dict[str, Any]] = pa.Table.from_batches(write(iter([numbers]))).to_pylist()
+        return rows
+
+    def in_tasks() -> list[Row]:
+        return plan.read(spark).mapInArrow(write, WRITTEN.ddl).collect()
+
+    found = collect_written(here if plan.is_read_here else in_tasks, folder)
     is_any_hidden = found.rows[HIDDEN.name] > 0
+    statistics = f"{_BY_TASKS}/{PARTIAL_STATISTICS.name}" if found.rows[PARTIAL_STATISTICS.name] else None
+    if statistics is not None:
+        output.staged(statistics, StructType.fromDDL(PARTIAL_STATISTICS.ddl))
     return DecodedLog(
         found.read,
         found.later,
         found.rows,
         lambda table: output.adopt(f"{_BY_TASKS}/{table.name}", table),
         output.staged(f"{_BY_TASKS}/{HIDDEN.name}", StructType.fromDDL(HIDDEN.ddl)) if is_any_hidden else None,
+        merge_buckets(pq.read_table(folder / BUCKETS.name)) if found.rows[BUCKETS.name] else None,
+        statistics,
     )
 
 

@@ -1,13 +1,13 @@
 """The whole job: a source is read once, decoded, and made into all tables."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -18,12 +18,13 @@ from groupcoord.pipeline.assignor_replay.assignor_choice import AssignorChoice
 from groupcoord.pipeline.assignor_replay.what_if_tables import partition_counts, what_if, what_if_summary
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS, PLACES
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.parallel_steps import ParallelSteps
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
-from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, SMALL
+from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
 from groupcoord.pipeline.tables.commit_tables import (
     WINDOW,
     commit_gaps,
@@ -38,13 +39,14 @@ from groupcoord.pipeline.tables.consecutive_commits import (
     ROWS_A_TASK,
     consecutive_commits,
     partition_statistics,
+    whole_statistics,
 )
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.group_health import group_health
 from groupcoord.pipeline.tables.group_history import HISTORY, group_history, named, table_of_history, topic_names
-from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
+from groupcoord.pipeline.tables.log_coverage import buckets_of, log_partitions, merge_buckets, places_in
 from groupcoord.pipeline.tables.member_lives import members
-from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
+from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
 MOST_HELD_UP = 1000
@@ -69,15 +71,15 @@ def run_pipeline(
 ) -> dict[str, Any]:
     """Write all tables; returns the summary that is written beside them. Raises PipelineError."""
     started = datetime.now(UTC)
-    job = _Job(spark, output, options, progress)
-    job.records(plan)
-    job.modern()
-    job.current()
-    job.rebalances()
-    job.commit_habits(plan)
-    job.what_if()
-    job.remarks()
-    job.group_health()
+    with ParallelSteps(lambda: spark.sparkContext.cancelJobsWithTag(_TAG)) as steps:
+        job = _Job(spark, output, options, progress, steps)
+        job.records(plan)
+        job.modern()
+        job.current()
+        job.rebalances()
+        job.commit_habits(plan)
+        job.what_if()
+        job.group_health()
     summary = {
         "source": plan.spec,
         "as_of": None if options.as_of is None else options.as_of.isoformat(),
@@ -95,14 +97,18 @@ def run_pipeline(
 
 
 class _Job:
-    """The tables that are there so far, by name; each step adds some."""
+    """The steps of a run, each of which makes a table, or something that others read."""
 
-    def __init__(self, spark: SparkSession, output: RunOutput, options: RunOptions, progress: RunProgress) -> None:
+    def __init__(
+        self, spark: SparkSession, output: RunOutput, options: RunOptions, progress: RunProgress, steps: ParallelSteps
+    ) -> None:
         self._spark = spark
         self._output = output
         self._options = options
         self._progress = progress
-        self.tables: dict[str, DataFrame] = {}
+        self._steps = steps
+        self._many = self._few = spark
+        """Sessions for queries over many rows, and over few."""
         self.now: datetime | None = options.now
         self._log_end: datetime | None = None
         self._warnings: list[SourceWarning] = []
@@ -117,210 +123,195 @@ class _Job:
             rows(records.read)
         if records.read == 0:
             raise PipelineError(f"{plan.spec} holds no records: no group has ever committed there")
-        if records.read < SMALL:
-            for name, value in FOR_SMALL.items():
-                self._spark.conf.set(name, value)
-        else:  # what a task has to hold stays the same, however long the log is
-            tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
-            self._spark.conf.set(SHUFFLE_PARTITIONS, str(max(tasks, records.read // ROWS_A_TASK)))
+        self._choose_sessions(records.read)
         for table in OF_RECORDS.values():
             found = records.rows[table.name]
-            with self._progress.step(table.name) as rows, self._few(found):
+            with self._progress.step(table.name) as rows:
                 if found:
-                    self.tables[table.name] = records.table(table)
+                    records.table(table)
                 else:
-                    self.tables[table.name] = self._output.write(self._rows(table, []), table)
+                    self._output.put(_arrow(table, []), table.name)
                 rows(found)
+            self._steps.done(table.name, found)
         self._counts(records)
         self._warnings += plan.warnings + plan.remarks()
         if plan.records is not None and plan.records != records.read:
             what = "records that batches announce and that are not there, or that came while it was read"
             self._warnings.append(SourceWarning(plan.spec, what, None, plan.records - records.read, None))
-        places = [
-            self.tables[table.name].select(*PLACES, F.expr("false as is_hidden")) for table in OF_RECORDS.values()
-        ]
-        for hidden in (records.hidden, None if plan.hidden is None else plan.hidden(self._spark)):
-            if hidden is not None:
-                asked = hidden if self._options.as_of is None else hidden.where(self._until_as_of())
-                places.append(asked.select(*PLACES, F.expr("true as is_hidden")))
-        self._log_partitions(reduce(DataFrame.unionByName, places))
-        self._log_end = self.tables["log_partitions"].agg(F.max("last_ts")).first()[0]
-        self.now = self._options.as_of or self._options.now or self._log_end
+        with self._progress.step("log_partitions") as rows:
+            rows(self._log_partitions(plan, records))
+        if records.statistics is None:
+            self._step("statistics", partition_statistics, "commits")
+        else:
+            self._steps.done(records.statistics, 0)
+            self._step("statistics", whole_statistics, records.statistics)
 
     def current(self) -> None:
         """What the coordinator would know."""
-        commits_, generations = self.tables["commits"], self.tables["generations"]
-        with self._progress.step("find the last records"):
-            statistics = self._statistics = self._output.stage(partition_statistics(commits_), "statistics")
-            records = statistics.withColumnRenamed("last_record", "log_offset")
-            of_offsets = self._output.stage(latest_places(records, ["group", "topic", "partition"]), "last-offsets")
-            with self._few(self._progress.rows["generations"]):
-                of_groups = self._output.stage(latest_places(generations, ["group"]), "last-groups")
-        few = self._output.staged_rows("statistics") + self._progress.rows["generations"]
-        self._table("current_offsets", current_offsets(commits_, of_offsets))
-        last_commits = statistics.where("last_commit is not null").selectExpr(
-            "`group`", "log_partition", "last_commit as log_offset", "append_ts", "false as is_tombstone"
-        )
-        modern = table_of_history(self._history, schemas.CURRENT_GROUPS)
-        self._table("current_groups", current_groups(last_commits, generations, of_groups, modern), of=few)
+        few = ("statistics", "generations")
+        self._step("last-offsets", _last_offsets, "statistics", of=few[:1])
+        self._step("last-groups", partial(latest_places, keys=["group"]), "generations", of=few[1:])
+        self._step("current_offsets", current_offsets, "commits", "last-offsets")
+        groups = ("statistics", "generations", "last-groups", "history")
+        self._step("current_groups", _current_groups, *groups, of=few)
 
     def rebalances(self) -> None:
         """What became of the groups."""
-        modern = self.tables["modern_generations"]
-        self._generations = of_all_kinds(self.tables["generations"], modern)
-        few = self._progress.rows["generations"] + self._output.staged_rows("history")
-        with self._progress.step("follow each partition"):
-            owned = self._output.stage(find_ownership_changes(self._generations), "owners")
-        played = {table: table_of_history(self._history, table) for table in (schemas.OWNERSHIP, schemas.MEMBERS)}
-        self._table("ownership", ownership(owned, played[schemas.OWNERSHIP]))
-        self._table("members", members(self._generations, played[schemas.MEMBERS]), of=few)
-        self._table("rebalances", rebalances(self._generations, owned))
-        self._table("storms", storms(self.tables["rebalances"]), of=self._progress.rows["rebalances"])
-        self._table("skew", skew(self._generations), of=few)
+        few = ["generations", "history"]
+        self._step("owners", _of_all(find_ownership_changes), *GENERATIONS_OF_ALL, only_with=GENERATIONS_OF_ALL)
+        self._step("ownership", _ownership, "owners", "history", only_with=["owners", "history"])
+        self._step("members", _members, *GENERATIONS_OF_ALL, "history", of=few, only_with=few)
+        compare = _of_all(rebalances)
+        self._step("rebalances", compare, *GENERATIONS_OF_ALL, "owners", only_with=GENERATIONS_OF_ALL)
+        self._step("storms", storms, "rebalances", of=["rebalances"], only_with=["rebalances"])
+        self._step("skew", _of_all(skew), *GENERATIONS_OF_ALL, of=few, only_with=GENERATIONS_OF_ALL)
 
     def commit_habits(self, plan: SourcePlan) -> None:
         """How groups commit, and how far behind they are."""
-        commits_, current_ = self.tables["commits"], self.tables["current_offsets"]
-        statistics, changes = self._statistics, self.tables["ownership"]
-        self._table("commit_rates", commit_rates(commits_, statistics, self._options.window))
-        ends = self._ends(plan, current_)
-        with self._progress.step("follow each commit"):
-            recent, rows = 0 if ends is None else RECENT, self._progress.rows["commits"]
-            stepped = self._output.stage(
-                consecutive_commits(commits_, statistics, changes, rows=rows, recent=recent), "steps"
-            )
-        few = self._output.staged_rows("steps") + self._output.staged_rows("statistics")
+        self._step("commit_rates", partial(commit_rates, window=self._options.window), "commits", "statistics")
+        ends, known = self._ends(plan)
+        follow = partial(consecutive_commits, rows=self._steps.rows("commits"), recent=RECENT if ends or known else 0)
+        self._step("followed-commits", follow, "commits", "statistics", "ownership")
         until = self._options.as_of or self._log_end
-        self._table("commit_gaps", commit_gaps(stepped, statistics, current_, until), of=few)
-        self._table("commit_pauses", commit_pauses(self.tables["commit_gaps"]), of=self._progress.rows["commit_gaps"])
-        if stepped.where("is_suspect").isEmpty():
-            self._empty(schemas.ZOMBIES)
-        else:
-            self._table("zombies", zombies(stepped, statistics, changes, self._generations, commits_))
-        self._table("lag", lag(current_, stepped, statistics, ends, self.now), of=few)
+        followed, few = ("followed-commits", "statistics"), ["followed-commits", "statistics"]
+        self._step("commit_gaps", partial(commit_gaps, log_end=until), *followed, "current_offsets", of=few)
+        self._step("commit_pauses", commit_pauses, "commit_gaps", of=["commit_gaps"], only_with=["commit_gaps"])
+        self._step("zombies", _zombies, *GENERATIONS_OF_ALL, *followed, "ownership", "commits")
+
+        def lags(current: DataFrame, steps: DataFrame, statistics: DataFrame, *ends: DataFrame) -> DataFrame:
+            return lag(current, steps, statistics, ends[0] if ends else known, self.now)
+
+        self._step("lag", lags, "current_offsets", *followed, *ends, of=few)
 
     def modern(self) -> None:
         """What became of the groups that are not classic."""
-        records = self.tables["modern_records"]
-        if not self._progress.rows["modern_records"]:
-            self._history = self._rows(HISTORY, [])
-            self._empty(schemas.MODERN_GENERATIONS, schemas.EPOCHS)
-            return
-        with self._progress.step("play the groups that are not classic"):
-            names = topic_names(self.tables["commits"], records)
-            lived = named(group_history(records, self.tables["generations"]), "described", names)
-            self._history = self._output.stage(lived, "history")
+        if_any = ["modern_records"]
+
+        def play(records: DataFrame, commits: DataFrame, generations: DataFrame) -> DataFrame:
+            return named(group_history(records, generations), "described", topic_names(commits, records))
+
+        self._step("history", play, "modern_records", "commits", "generations", only_with=if_any)
         for table in (schemas.MODERN_GENERATIONS, schemas.EPOCHS):
-            self._table(table.name, table_of_history(self._history, table), of=self._output.staged_rows("history"))
+            make = partial(table_of_history, table=table)
+            self._step(table.name, make, "history", of=["history"], only_with=if_any)
 
     def what_if(self) -> None:
         """What other assignors would have done, if that is asked."""
-        if not self._options.replay_with:
-            self._empty(schemas.WHAT_IF, schemas.WHAT_IF_SUMMARY)
+        chosen = self._options.replay_with
+        if not chosen:
+            self._rows(schemas.WHAT_IF, [])
+            self._rows(schemas.WHAT_IF_SUMMARY, [])
             return
-        with self._progress.step("count partitions"):
-            counts = self._output.stage(
-                partition_counts(self._statistics, self._generations, self._ends_until_as_of()), "counts"
-            )
-        tasks = int(self._spark.conf.get(SHUFFLE_PARTITIONS))
-        self._table("what_if", what_if(self._generations, counts, self._options.replay_with, tasks))
-        self._table("what_if_summary", what_if_summary(self.tables["what_if"]))
-
-    def remarks(self) -> None:
-        """What is to be said of the source."""
-        of_log = reduce(
-            DataFrame.union,
-            (
-                frame.select("group", "log_partition")
-                for frame in (self._statistics, self.tables["generations"], self.tables["modern_records"])
-            ),
-        ).distinct()
-        with self._few(self._output.staged_rows("statistics") + self._progress.rows["generations"]):
-            self._of_log = self._output.stage(of_log, "log-partitions-of-groups")
-            split = self._of_log.groupBy("group").count().where("count > 1").count()
-        if split:
-            what = (
-                f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "
-                "after another offsets.topic.num.partitions: of each key the record counts that was appended last"
-            )
-            self._warnings.append(SourceWarning("__consumer_offsets", what, None, None, None))
-        rows = self._rows(schemas.SOURCE_WARNINGS, self._warnings)
-        self._table("source_warnings", rows, of=len(self._warnings))
+        count = _of_all(partial(_partition_counts, ends=self._ends_until_as_of()))
+        self._step("partition-counts", count, *GENERATIONS_OF_ALL, "statistics")
+        tasks = int(self._many.conf.get(SHUFFLE_PARTITIONS))
+        play = _of_all(partial(what_if, chosen=chosen, tasks=tasks))
+        self._step("what_if", play, *GENERATIONS_OF_ALL, "partition-counts")
+        self._step("what_if_summary", what_if_summary, "what_if")
 
     def group_health(self) -> None:
-        """What all of these say of each group."""
-        rows = self._progress.rows
-        self._table(
-            "group_health",
-            group_health(self.tables, self._of_log),
-            of=sum(rows[name] for name in ("commit_rates", "lag", "rebalances")),
-        )
+        """What is to be said of the source, and what all tables say of each group."""
+        few = ["statistics", "generations"]
+        self._step("partitions-of-groups", _partitions_of_groups, "statistics", "generations", "modern_records", of=few)
+        ends = ["ends"] if self._has_asked_for_ends else []
+        self._step("source_warnings", self._source_warnings, "partitions-of-groups", *ends, of=["partitions-of-groups"])
 
-    def _empty(self, *tables: schemas.TableSchema) -> None:
-        """Write tables without rows."""
-        for table in tables:
-            self._table(table.name, self._rows(table, []), of=0)
+        def health(of_log: DataFrame, *tables: DataFrame) -> DataFrame:
+            return group_health(dict(zip(HEALTH_TABLES, tables, strict=True)), of_log)
 
-    def _table(self, name: str, frame: DataFrame, *, of: int = SMALL) -> None:
-        """Write a table. It is made of the rows of others, ``of`` so many: a few are not worth a query in Java."""
-        with self._progress.step(name) as rows, self._few(of):
-            self.tables[name] = self._output.write(frame, schemas.TABLES[name])
-            rows(self._output.rows(schemas.TABLES[name]))
+        few = ["commit_rates", "lag", "rebalances"]
+        self._step("group_health", health, "partitions-of-groups", *HEALTH_TABLES, of=few)
 
-    @contextmanager
-    def _few(self, rows: int) -> Iterator[None]:
-        """Queries in here, over so many rows, are interpreted if that takes less time."""
-        before = {name: self._spark.conf.get(name) for name in INTERPRETED}
-        try:
-            if rows < SMALL:
-                for name, value in INTERPRETED.items():
-                    self._spark.conf.set(name, value)
-            yield
-        finally:
-            for name, value in before.items():
-                self._spark.conf.set(name, value)
+    def _step(
+        self,
+        name: str,
+        make: Callable[..., Any],
+        *inputs: str,
+        of: Sequence[str] = (),
+        only_with: Sequence[str] = (),
+    ) -> None:
+        """What ``make`` gives of ``inputs`` is written as ``name``, as soon as they are there. It has no rows if none of
+        ``only_with`` has any. How many rows the tables ``of`` have says how the query is run: a few are not worth compiling it."""
+
+        def work() -> int:
+            self._spark.sparkContext.addJobTag(_TAG)
+            counts = {one: self._steps.rows(one) for one in (*inputs, *of)}
+            session = self._few if of and sum(counts[one] for one in of) < SMALL else self._many
+            with self._progress.step(name) as rows:
+                if only_with and not any(map(self._steps.rows, only_with)):
+                    found = self._output.put(_arrow(_EMPTY[name], []), name)
+                else:
+                    found = self._output.put(make(*(self._output.get(one, session) for one in inputs)), name)
+                rows(found)
+            return found
+
+        self._steps.add(name, work)
+
+    def _rows(self, table: schemas.TableSchema, rows: list[Any]) -> None:
+        """A table of which all rows are here."""
+        with self._progress.step(table.name) as told:
+            told(self._output.put(_arrow(table, rows), table.name))
+        self._steps.done(table.name, len(rows))
+
+    def _choose_sessions(self, records: int) -> None:
+        """The session of the caller stays as it is."""
+        if records < SMALL:
+            self._many = self._few = twin(self._spark, {**FOR_SMALL, MAP_HERE: "true"})
+            return
+        # What a task has to hold stays the same, however long the log is.
+        tasks = max(int(self._spark.conf.get(SHUFFLE_PARTITIONS)), records // ROWS_A_TASK)
+        self._many = twin(self._spark, {SHUFFLE_PARTITIONS: str(tasks)})
+        self._few = twin(self._many, INTERPRETED)
 
     def _counts(self, records: DecodedLog) -> None:
         """What came in must have gone somewhere."""
-        where = {table.name: self._progress.rows[table.name] for table in OF_RECORDS.values()}
+        where = {name: self._steps.rows(name) for name in OF_RECORDS}
         out = sum(where.values()) + records.later
         if out != records.read:
             raise PipelineError(
                 f"{records.read:,} records came in and {out:,} went out ({where}): this is a fault of the pipeline"
             )
-        rows = [("in", records.read), ("later", records.later), *where.items()]
-        self._table("record_counts", self._rows(schemas.RECORD_COUNTS, rows), of=len(rows))
+        self._rows(schemas.RECORD_COUNTS, [("in", records.read), ("later", records.later), *where.items()])
 
-    def _log_partitions(self, places: DataFrame) -> None:
-        with self._progress.step("look for holes"):
-            buckets = self._output.stage(in_buckets(places), "buckets")
-            few = self._output.staged_rows("buckets")
-            with self._few(few):
-                last = self._output.stage(last_holes(buckets), "last-holes")
-                is_any_holed = not last.where("is_holed").isEmpty()
-        self._table(
-            "log_partitions",
-            log_partitions(buckets, last, places if is_any_holed else None),
-            of=SMALL if is_any_holed else few,
-        )
+    def _log_partitions(self, plan: SourcePlan, records: DecodedLog) -> int:
+        tables = [self._output.get(name, self._many).select(*PLACES) for name in OF_RECORDS]
+        of_plan = None if plan.hidden is None else plan.hidden(self._many)
+        if of_plan is not None and self._options.as_of is not None:
+            of_plan = of_plan.where(self._until_as_of())
+        hidden = [one.select(*PLACES) for one in (records.hidden, of_plan) if one is not None]
+        parts = [] if records.buckets is None else [records.buckets]
+        if records.buckets is None:
+            parts += [buckets_of(one, is_hidden=False) for one in tables]
+            parts += [buckets_of(one, is_hidden=True) for one in hidden]
+        elif of_plan is not None:
+            parts.append(buckets_of(of_plan.select(*PLACES), is_hidden=True))
+
+        def places(buckets: Any) -> Any:
+            return places_in(
+                reduce(DataFrame.unionByName, tables + hidden), self._many.createDataFrame(buckets)
+            ).toArrow()
+
+        found = log_partitions(merge_buckets(pa.concat_tables(parts)), places)
+        self._log_end = pc.max(found["last_ts"]).as_py()
+        self.now = self._options.as_of or self._options.now or self._log_end
+        rows = self._output.put(found, "log_partitions")
+        self._steps.done("log_partitions", rows)
+        return rows
 
     def _until_as_of(self) -> Column:
         return F.col("append_ts").isNull() | (F.col("append_ts") <= F.lit(self._options.as_of))
 
-    def _ends(self, plan: SourcePlan, current: DataFrame) -> DataFrame | None:
+    def _ends(self, plan: SourcePlan) -> tuple[list[str], DataFrame | None]:
+        """The step, if any, that asks the cluster where topics end; or else what is known."""
         known = self._ends_until_as_of()
-        if known is not None or plan.ends is None or self._options.as_of is not None:  # then the ends are unknown
-            self._empty(schemas.OPEN_TRANSACTIONS)
-            return known
-        ends = self._output.stage(plan.ends(current), "ends")
-        held_up = ends.where("open_transaction is not null")
-        told = held_up.orderBy("topic", "partition").limit(MOST_HELD_UP).collect()
-        self._warnings += map(_held_up, told)
-        if told:
-            self._table("open_transactions", open_transactions(held_up, current))
-        else:
-            self._empty(schemas.OPEN_TRANSACTIONS)
-        return ends
+        # The ends of topics at a time in the past are unknown.
+        self._has_asked_for_ends = known is None and plan.ends is not None and self._options.as_of is None
+        if not self._has_asked_for_ends or plan.ends is None:
+            self._rows(schemas.OPEN_TRANSACTIONS, [])
+            return [], known
+        self._step("ends", plan.ends, "current_offsets")
+        self._step("open_transactions", _open_transactions, "ends", "current_offsets")
+        return ["ends"], None
 
     def _ends_until_as_of(self) -> DataFrame | None:
         """What ``--end-offsets`` says of the time until the moment that is asked for."""
@@ -328,13 +319,100 @@ class _Job:
             return self._options.ends
         return self._options.ends.where(F.col("at") <= F.lit(self._options.as_of))
 
-    def _rows(self, table: schemas.TableSchema, rows: list[Any]) -> DataFrame:
-        if not rows:
-            nothing = [F.lit(None).cast(column.type).alias(column.name) for column in table.columns]
-            return self._spark.range(0).where("false").select(*nothing)
-        schema = arrow_schema(table.columns)
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-        return self._spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema))
+    def _source_warnings(self, of_log: DataFrame, *ends: DataFrame) -> Any:
+        split = of_log.groupBy("group").count().where("count > 1").count()
+        warnings = list(self._warnings)
+        for one in ends:
+            held_up = one.where("open_transaction is not null").orderBy("topic", "partition").limit(MOST_HELD_UP)
+            warnings += map(_held_up, held_up.collect())
+        if split:
+            what = (
+                f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "
+                "after another offsets.topic.num.partitions: of each key the record counts that was appended last"
+            )
+            warnings.append(SourceWarning("__consumer_offsets", what, None, None, None))
+        return _arrow(schemas.SOURCE_WARNINGS, warnings)
+
+
+_TAG = "groupcoord-pipeline"
+"""Of the jobs of steps, so that they can be ended."""
+HEALTH_TABLES = (
+    "rebalances",
+    "storms",
+    "commit_pauses",
+    "zombies",
+    "commit_rates",
+    "lag",
+    "current_groups",
+    "log_partitions",
+)
+"""What ``group_health`` reads."""
+
+
+GENERATIONS_OF_ALL = ("generations", "modern_generations")
+"""Those of classic groups, and those of others."""
+_EMPTY = {**schemas.TABLES, "history": HISTORY, "owners": OWNERSHIP_CHANGES}
+"""What a step without rows is a table of."""
+
+
+def _of_all(make: Callable[..., Any]) -> Callable[..., Any]:
+    """``make`` of the generations of all groups, from GENERATIONS_OF_ALL."""
+    return lambda generations, modern, *more: make(of_all_kinds(generations, modern), *more)
+
+
+def _ownership(owners: DataFrame, history: DataFrame) -> DataFrame:
+    return ownership(owners, table_of_history(history, schemas.OWNERSHIP))
+
+
+def _members(generations: DataFrame, modern: DataFrame, history: DataFrame) -> DataFrame:
+    return members(of_all_kinds(generations, modern), table_of_history(history, schemas.MEMBERS))
+
+
+def _partition_counts(generations: DataFrame, statistics: DataFrame, ends: DataFrame | None) -> DataFrame:
+    return partition_counts(statistics, generations, ends)
+
+
+def _zombies(
+    generations: DataFrame,
+    modern: DataFrame,
+    followed: DataFrame,
+    statistics: DataFrame,
+    changes: DataFrame,
+    commits: DataFrame,
+) -> Any:
+    if followed.where("is_suspect").isEmpty():
+        return _arrow(schemas.ZOMBIES, [])
+    return zombies(followed, statistics, changes, of_all_kinds(generations, modern), commits)
+
+
+def _last_offsets(statistics: DataFrame) -> DataFrame:
+    """Where the last record of each key of commits is."""
+    return latest_places(statistics.withColumnRenamed("last_record", "log_offset"), ["group", "topic", "partition"])
+
+
+def _current_groups(statistics: DataFrame, generations: DataFrame, places: DataFrame, history: DataFrame) -> DataFrame:
+    last_commits = statistics.where("last_commit is not null").selectExpr(
+        "`group`", "log_partition", "last_commit as log_offset", "append_ts", "false as is_tombstone"
+    )
+    return current_groups(last_commits, generations, places, table_of_history(history, schemas.CURRENT_GROUPS))
+
+
+def _partitions_of_groups(*tables: DataFrame) -> DataFrame:
+    """In which partitions of the log each group is."""
+    return reduce(DataFrame.union, (table.select("group", "log_partition") for table in tables)).distinct()
+
+
+def _arrow(table: schemas.TableSchema, rows: list[Any]) -> Any:
+    """``rows`` of ``table`` as a table of Arrow."""
+    schema = arrow_schema(table.columns)
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _open_transactions(ends: DataFrame, current: DataFrame) -> Any:
+    held_up = ends.where("open_transaction is not null")
+    return _arrow(schemas.OPEN_TRANSACTIONS, []) if held_up.isEmpty() else open_transactions(held_up, current)
 
 
 def _held_up(end: Row) -> SourceWarning:

@@ -14,13 +14,17 @@ import contextlib
 import json
 import os
 import uuid
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from groupcoord.pipeline import schemas
 from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
@@ -30,6 +34,9 @@ from groupcoord.pipeline.report.report_model import Report
 from groupcoord.pipeline.schemas import TableSchema
 from groupcoord.pipeline.spark_session import is_one_process
 
+CODEC = "spark.sql.parquet.compression.codec"
+CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
+"""Names that Spark has for compressions, and PyArrow's; of others Spark itself knows best what they mean."""
 TABLES = "tables"
 STAGED = "staged"
 RUN = "run.json"
@@ -63,6 +70,7 @@ class RunOutput:
         self._lock = DirectoryLock()
         self._files: HadoopFiles
         self._report: Report | None = None
+        self._schemas: dict[str, StructType] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -106,6 +114,30 @@ class RunOutput:
         """Write ``frame`` behind the rows that ``table`` has already; returns all of them."""
         return self._write(frame, table, "append")
 
+    def put(self, rows: Any, name: str) -> int:
+        """Write ``rows``, a DataFrame or a table of Arrow, as the table ``name``, or else as what later steps read and
+        that is removed at the end; returns how many there are."""
+        table = schemas.TABLES.get(name)
+        path = self._staged(name) if table is None else self._table(table)
+        if isinstance(rows, DataFrame):
+            if table is not None:
+                check_columns(rows, table)
+            self._schemas[name] = rows.schema
+            rows.write.parquet(f"{self.root}/{path}")
+            return self._files.parquet_rows(path)
+        self._schemas[name] = from_arrow_schema(rows.schema)
+        content = BytesIO()
+        pq.write_table(rows, content, compression=CODECS.get(self._spark.conf.get(CODEC, ""), "none"))
+        self._files.write_bytes(f"{path}/part-0.parquet", content.getvalue())
+        return len(rows)
+
+    def get(self, name: str, spark: SparkSession) -> DataFrame:
+        """What was ``put`` as ``name``, in the session ``spark``."""
+        table = schemas.TABLES.get(name)
+        if table is not None:
+            return self._read(table, spark)
+        return spark.read.schema(self._schemas[name]).parquet(f"{self.root}/{self._staged(name)}")
+
     def adopt(self, name: str, table: TableSchema) -> DataFrame:
         """Turn what is staged as ``name``, which has exactly the columns of ``table`` and at least one row, into that table."""
         self._files.make_directory(f"{self._work}/{TABLES}")
@@ -121,6 +153,7 @@ class RunOutput:
 
     def staged(self, name: str, schema: StructType) -> DataFrame:
         """What is staged as ``name``, without the parts that were adopted."""
+        self._schemas[name] = schema
         return self._spark.read.schema(schema).parquet(f"{self.root}/{self._staged(name)}")
 
     def local_stage(self, name: str) -> Path | None:
@@ -173,8 +206,12 @@ class RunOutput:
         frame.write.mode(mode).parquet(f"{self.root}/{self._table(table)}")
         return self._read(table)
 
-    def _read(self, table: TableSchema) -> DataFrame:
-        return self._spark.read.schema(StructType.fromDDL(table.ddl)).parquet(f"{self.root}/{self._table(table)}")
+    def _read(self, table: TableSchema, spark: SparkSession | None = None) -> DataFrame:
+        return (
+            (spark or self._spark)
+            .read.schema(StructType.fromDDL(table.ddl))
+            .parquet(f"{self.root}/{self._table(table)}")
+        )
 
     def _table(self, table: TableSchema) -> str:
         return f"{self._work}/{TABLES}/{table.name}"

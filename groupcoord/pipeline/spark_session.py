@@ -8,15 +8,19 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import groupcoord
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.java_runtime import find_java
+from groupcoord.pipeline.schemas import TableSchema
 
 LOCAL = "local[*]"
 DEFAULTS = {
@@ -32,6 +36,8 @@ SMALL = 200_000
 """Below so many rows it takes longer to compile a query to Java than to interpret it."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 FOR_SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+MAP_HERE = "spark.groupcoord.mapHere"
+"""Of a session: do functions over Arrow run in this process? It takes a second until a task has a Python of its own."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """In the environment if ``spark-submit`` has started Java already."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -43,6 +49,9 @@ LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
 }
+QUICK = 2_000_000
+"""Below so many records it takes longer to compile Java well than to run it: a third of the processor time of a million."""
+QUICK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss16m"
 ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """If all processes are on this machine, no other machine must reach them."""
 
@@ -64,9 +73,15 @@ say that it sets this one."""
 
 @contextlib.contextmanager
 def session(
-    master: str | None, conf: Mapping[str, str], *, packages: str | None = None, is_verbose: bool = False
+    master: str | None,
+    conf: Mapping[str, str],
+    *,
+    packages: str | None = None,
+    is_verbose: bool = False,
+    about: int | None = None,
 ) -> Iterator[SparkSession]:
     """A session until the block ends. ``master`` None: where ``spark-submit`` says, or on all cores of this machine.
+    ``about`` is about how many records it is for, if that is known: Java is set up for so many.
 
     Unless it ``is_verbose``, Spark's log is silent: what goes wrong is raised. Raises PipelineError where there is no Java, or
     Spark does not start.
@@ -82,6 +97,9 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {}), **(ON_THIS_MACHINE if is_here else {})}
+    if is_local and about is not None and about < QUICK:
+        settings[JAVA_OPTIONS] = QUICK_JAVA_OPTIONS
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JAVA_OPTIONS)  # of the Java that starts Java
     settings["spark.ui.showConsoleProgress"] = "false"  # lines say how far it is
     if packages:
         settings["spark.jars.packages"] = packages
@@ -114,6 +132,24 @@ def session(
             yield spark
         finally:
             spark.stop()
+
+
+def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], table: TableSchema) -> DataFrame:
+    """``frame`` after ``function``, which gives record batches of ``table``: in tasks, or in this process (MAP_HERE)."""
+    spark = frame.sparkSession
+    if spark.conf.get(MAP_HERE, "false") == "false":
+        return frame.mapInArrow(function, table.ddl)
+    made = pa.Table.from_batches(function(iter(frame.toArrow().to_batches())), schema=arrow_schema(table.columns))
+    return spark.createDataFrame(made)
+
+
+def twin(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """A session with the settings of ``spark`` and those of ``conf``; it leaves ``spark`` as it is."""
+    java: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001 - Python has no name for it
+    made = SparkSession(spark.sparkContext, java)
+    for name, value in conf.items():
+        made.conf.set(name, value)
+    return made
 
 
 def chosen_master(master: str | None) -> str | None:

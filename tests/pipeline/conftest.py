@@ -19,7 +19,7 @@ __all__ = ["unpack"]  # what is in a page
 MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
 HERE = Path(__file__).parent
 # Modules that cannot even be imported without the extra.
-PLAIN = {"test_schemas.py", "test_missing.py", "test_report_demo.py"}
+PLAIN = {"test_schemas.py", "test_missing.py", "test_parallel_steps.py", "test_report_demo.py"}
 PLAIN |= {
     "test_what_if_choice.py",
     "test_what_if_replay.py",

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.progress import RunProgress
-from groupcoord.pipeline.record_table_writer import CODEC, CODECS, HIDDEN, WRITTEN, collect_written, table_writer
+from groupcoord.pipeline.record_table_writer import HIDDEN, WRITTEN, collect_written, table_writer
 from groupcoord.pipeline.run import RunOptions, run_pipeline
-from groupcoord.pipeline.run_output import RunOutput
+from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
 from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
@@ -120,7 +120,7 @@ def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Pat
         yield from table_writer(plan.open_batches, folder, "zstd", None)(iter(numbers))
 
     frame = plan.read(spark).mapInArrow(first_fails_then_reads, WRITTEN.ddl)
-    found = collect_written(frame, folder)
+    found = collect_written(frame.collect, folder)
     assert (found.read, found.later) == (plan.records, 0)
     assert len(list((folder / "commits").iterdir())) == 1
     rows = {
@@ -128,7 +128,7 @@ def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Pat
         for table in (*OF_RECORDS.values(), HIDDEN)
         if (folder / table.name).is_dir()
     }
-    assert rows == {name: number for name, number in found.rows.items() if number}
+    assert rows == {name: found.rows[name] for name in (*OF_RECORDS, HIDDEN.name) if found.rows[name]}
     assert sum(rows.values()) - rows[HIDDEN.name] == found.read
 
 

@@ -35,12 +35,20 @@ from groupcoord.pipeline.sources.segment_files import (
     survey,
 )
 
+FEW = 50_000
+"""Fewer records are read in this process."""
+BYTES_A_RECORD = 85
+"""A commit in a large batch without compression."""
+BYTES_TO_SURVEY = 4 * PIECE_BYTES
+"""So many bytes are looked through in the time that a task of Spark takes to begin."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePlan:
     """One reading of a source.
 
-    ``spec`` is the text after ``--source``. ``read`` gives the records as LOG, or the numbers of the tasks that will read them;
+    ``spec`` is the text after ``--source``. ``about`` is about how many records there are, as far as that is known before Spark
+    starts. ``read`` gives the records as LOG, or the numbers of the tasks that will read them, of which there are ``tasks``;
     ``open_batches`` turns its record batches into such of LOG, and of PLACES for what is hidden, inside the task that decodes
     them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with
     the columns ``topic`` and ``partition`` into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do
@@ -50,6 +58,8 @@ class SourcePlan:
 
     spec: str
     read: Callable[[SparkSession], DataFrame]
+    about: int | None = None
+    tasks: int | None = None
     open_batches: Callable[[Iterator[Any]], Iterator[Any]] = iter
     records: int | None = None
     warnings: list[SourceWarning] = field(default_factory=list)
@@ -57,6 +67,11 @@ class SourcePlan:
     hidden: Callable[[SparkSession], DataFrame] | None = None
     remarks: Callable[[], list[SourceWarning]] = list
     survey: "Callable[[SparkSession], SourcePlan] | None" = None
+
+    @property
+    def is_read_here(self) -> bool:
+        """Are there so few records that this process has read them before a task of Spark has begun?"""
+        return self.tasks is not None and self.about is not None and self.about < FEW
 
     def surveyed(self, spark: SparkSession) -> "SourcePlan":
         """The plan to read by. Raises PipelineError if there is nothing that could be read."""
@@ -150,6 +165,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         raise PipelineError(
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
         )
+    about = sum(part.end - part.start for part in parts)
     now_ms = time.time_ns() // 1_000_000
     ends = partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms)
 
@@ -166,9 +182,17 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         def remarks() -> list[SourceWarning]:
             return [remark for one in sorted(hidden.value.items()) for remark in hidden_remarks(one[0], *one[1])]
 
-        return SourcePlan(spec=spec, read=_numbers(len(parts)), open_batches=open_batches, ends=ends, remarks=remarks)
+        return SourcePlan(
+            spec=spec,
+            read=_numbers(len(parts)),
+            about=about,
+            tasks=len(parts),
+            open_batches=open_batches,
+            ends=ends,
+            remarks=remarks,
+        )
 
-    return SourcePlan(spec=spec, read=_not_surveyed, ends=ends, survey=survey)
+    return SourcePlan(spec=spec, read=_not_surveyed, about=about, ends=ends, survey=survey)
 
 
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
@@ -178,23 +202,27 @@ def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
     folder = Path(directory).absolute()  # executors of a cluster are in directories of their own
-    find_segments(folder)
-    return SourcePlan(spec=spec, read=_not_surveyed, survey=partial(_survey_segments, spec, folder))
+    size = sum(path.stat().st_size for _, paths in find_segments(folder) for path in paths)
+    survey = partial(_survey_segments, spec, folder, size)
+    return SourcePlan(spec=spec, read=_not_surveyed, about=size // BYTES_A_RECORD, survey=survey)
 
 
 def _not_surveyed(_: SparkSession) -> DataFrame:
     raise AssertionError("it is read by the plan that the survey gives")
 
 
-def _survey_segments(spec: str, directory: Path, spark: SparkSession) -> SourcePlan:
+def _survey_segments(spec: str, directory: Path, size: int, spark: SparkSession) -> SourcePlan:
     def in_tasks(look: Survey, folders: list[Folder]) -> list[SegmentSurvey]:
-        return spark.sparkContext.parallelize(folders, len(folders)).map(look).collect()
+        tasks = min(len(folders), size // BYTES_TO_SURVEY + 2 * spark.sparkContext.defaultParallelism)
+        return spark.sparkContext.parallelize(folders, tasks).map(look).collect()
 
-    found = survey(directory, each=in_tasks)
+    found = survey(directory) if size < BYTES_TO_SURVEY else survey(directory, each=in_tasks)
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
     return SourcePlan(
         spec=spec,
         read=_numbers(len(tasks)),
+        about=found.records,
+        tasks=len(tasks),
         open_batches=open_slices(tasks),
         records=found.records,
         warnings=found.warnings,

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.schemas import table_schema
+from groupcoord.pipeline.spark_session import map_in_arrow
 
 SHORTEST_GAP_MS = 60_000
 FALLEN, TAKEN = 1, 0
@@ -165,6 +167,50 @@ def partition_statistics(commits: DataFrame) -> DataFrame:
     )
 
 
+PARTIAL_STATISTICS = table_schema("""
+    partial_statistics by group, topic, partition, log_partition: Of some commits, what partition_statistics says of all.
+    group, topic, partition, log_partition
+    commits bigint commits: commits with a time
+    first_ms bigint: the earliest of these times, in ms
+    last_ms bigint: the latest
+    last_commit bigint: offset of the last record that is no tombstone
+    last_record bigint: offset of the last record
+    append_ts
+""")
+_MERGED_BY = {
+    "commits": "sum",
+    "first_ms": "min",
+    "last_ms": "max",
+    "last_commit": "max",
+    "last_record": "max",
+    "append_ts": "max",
+}
+
+
+def partial_statistics(commits: Any) -> Any:
+    """PARTIAL_STATISTICS of a record batch of COMMITS."""
+    alive, place = pc.invert(commits["is_tombstone"]), commits["log_offset"]
+    nothing = pa.scalar(None, pa.int64())
+    ms = pc.if_else(alive, pc.divide(commits["commit_ts"].cast(pa.int64()), 1000), nothing)
+    known = ms.is_valid().cast(pa.int64())
+    columns = [known, ms, ms, pc.if_else(alive, place, nothing), place, commits["append_ts"]]
+    keys = [commits[name] for name in KEYS]
+    return merge_statistics(pa.table([*keys, *columns], schema=arrow_schema(PARTIAL_STATISTICS.columns)))
+
+
+def merge_statistics(partials: Any) -> Any:
+    """An Arrow table of PARTIAL_STATISTICS, with each key once."""
+    merged = partials.group_by(KEYS).aggregate(list(_MERGED_BY.items()))
+    names = [*KEYS, *(f"{name}_{how}" for name, how in _MERGED_BY.items())]
+    return pa.table([merged[name] for name in names], schema=arrow_schema(PARTIAL_STATISTICS.columns))
+
+
+def whole_statistics(partials: DataFrame) -> DataFrame:
+    """What ``partition_statistics`` gives, from PARTIAL_STATISTICS of all commits."""
+    measures = [F.expr(f"{how}({name})").alias(name) for name, how in _MERGED_BY.items()]
+    return partials.groupBy(*KEYS).agg(*measures).select("*", key())
+
+
 def consecutive_commits(
     commits: DataFrame,
     statistics: DataFrame,
@@ -181,12 +227,12 @@ def consecutive_commits(
         key(), "log_partition", "log_offset", F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
     )
     stretch = F.expr(f"shiftright(log_offset, {stretch_bits})")
-    followed = (
+    stretches = (
         taken.unionByName(_marks(ownership, statistics, stretch_bits))
         .repartition(rows // ROWS_A_TASK + 2, "log_partition", stretch)
         .select(*IN_STRETCH.names)
-        .mapInArrow(compare_commits(max(recent, 1), stretch_bits), FOLLOWED.ddl)
     )
+    followed = map_in_arrow(stretches, compare_commits(max(recent, 1), stretch_bits), FOLLOWED)
     is_recent = f"lead(committed_offset, {recent}) {_OVER} is null" if recent else "false"
     return (
         followed.selectExpr(

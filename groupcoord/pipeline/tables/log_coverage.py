@@ -1,87 +1,121 @@
-"""How much of the history is there: what was read of each partition of the log, and from where on nothing is missing."""
+"""How much of the history is there: what was read of each partition of the log, and from where on nothing is missing.
 
-from pyspark.sql import DataFrame, Window
+Records are counted as they are read. There is a row for a thousand of them, so that all of these fit into this process.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import LOG_PARTITIONS
+from groupcoord.pipeline.arrow_columns import TIMESTAMP, arrow_schema
+from groupcoord.pipeline.schemas import LOG_PARTITIONS, table_schema
+from groupcoord.pipeline.spark_session import map_in_arrow
 
 BUCKET = 1000
 """Offsets are counted by so many, which takes no sort; only where the last hole is, are they looked at one by one."""
+BUCKETS = table_schema(f"""
+    buckets by log_partition, bucket: How much is there of each {BUCKET:,} offsets.
+    log_partition
+    bucket bigint: offsets divided by {BUCKET:,}
+    low bigint: lowest offset that is there
+    high bigint: highest one
+    count bigint offsets: how many are there
+    hidden bigint offsets: how many of them are markers, or hidden by a transaction
+    first_ts timestamp: earliest append
+    last_ts timestamp: latest append
+    low_ts timestamp: when the record at the lowest offset was appended
+""")
+_MERGED_BY = {"low": "min", "high": "max", "count": "sum", "hidden": "sum", "first_ts": "min", "last_ts": "max"}
 
 
-def in_buckets(places: DataFrame) -> DataFrame:
-    """How much is there of each ``BUCKET`` offsets. ``places``: ``log_partition``, ``log_offset``, ``append_ts`` of every
-    record, and ``is_hidden``: is it a marker, or does a transaction hide it?
-    """
-    return (
-        _with_bucket(places)
-        .groupBy("log_partition", "bucket")
-        .agg(
-            F.min("log_offset").alias("low"),
-            F.max("log_offset").alias("high"),
-            F.count("*").alias("count"),
-            F.count_if("is_hidden").alias("hidden"),
-            F.min("append_ts").alias("first_ts"),
-            F.max("append_ts").alias("last_ts"),
-            F.min_by("append_ts", "log_offset").alias("low_ts"),
-        )
+def in_buckets(places: Any, *, is_hidden: bool) -> Any:
+    """BUCKETS of some records: ``log_partition``, ``log_offset`` and ``append_ts`` of each. ``is_hidden``: are they markers,
+    or does a transaction hide them?"""
+    offset, when = places["log_offset"], places["append_ts"].cast(TIMESTAMP)
+    one = pa.repeat(pa.scalar(1, pa.int64()), len(places))
+    hidden = pa.repeat(pa.scalar(int(is_hidden), pa.int64()), len(places))
+    columns = [places["log_partition"], pc.divide(offset, BUCKET), offset, offset, one, hidden, when, when, when]
+    return merge_buckets(pa.table(columns, schema=arrow_schema(BUCKETS.columns)))
+
+
+def buckets_of(places: DataFrame, *, is_hidden: bool) -> Any:
+    """The same, counted by the tasks of Spark; in parts that have yet to be merged."""
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in filter(len, batches):
+            yield from in_buckets(batch, is_hidden=is_hidden).to_batches()
+
+    return map_in_arrow(places, count, BUCKETS).toArrow().cast(arrow_schema(BUCKETS.columns))
+
+
+def merge_buckets(buckets: Any) -> Any:
+    """BUCKETS in order, each once."""
+    partition, low = buckets["log_partition"].to_numpy(), buckets["low"].to_numpy()
+    step = np.diff(partition)
+    if ((step < 0) | ((step == 0) & (np.diff(low) < 0))).any():
+        buckets = buckets.sort_by([("log_partition", "ascending"), ("low", "ascending")])
+    first = ("low_ts", "first", pc.ScalarAggregateOptions(skip_nulls=False))
+    merged = buckets.group_by(["log_partition", "bucket"], use_threads=False).aggregate([*_MERGED_BY.items(), first])
+    names = [f"{name}_{_MERGED_BY.get(name, 'first')}" for name in BUCKETS.names[2:]]
+    columns = [merged[name] for name in (*BUCKETS.names[:2], *names)]
+    # Arrow gives groups in any order.
+    in_order = pa.table(columns, schema=arrow_schema(BUCKETS.columns)).sort_by(
+        [("log_partition", "ascending"), ("bucket", "ascending")]
     )
+    return in_order.combine_chunks()
 
 
-def last_holes(buckets: DataFrame) -> DataFrame:
-    """For each partition of the log the last of ``buckets`` with a hole in it or before it; where there is none, the first.
-
-    Unless it ``is_holed`` itself, everything from its first record on is there.
-    """
-    in_partition = Window.partitionBy("log_partition").orderBy("bucket")
-    return (
-        buckets.select(
-            "*",
-            F.lag("high").over(in_partition).alias("high_before"),
-            F.expr("high - low + 1 > count").alias("is_holed"),
-        )
-        .where("high_before is null or low > high_before + 1 or is_holed")
-        .groupBy("log_partition")
-        .agg(F.max(F.struct("bucket", "low", "low_ts", "is_holed")).alias("last"))
-        .select("log_partition", "last.*")
+def log_partitions(buckets: Any, places: Callable[[Any], Any]) -> Any:
+    """LOG_PARTITIONS of what ``merge_buckets`` gave. ``places`` gives all places in buckets with a hole (``log_partition``,
+    ``bucket``); it is asked only if there are any in which the last hole of a partition of the log is."""
+    partition, low, high = (buckets[name].to_numpy() for name in ("log_partition", "low", "high"))
+    count, hidden = buckets["count"].to_numpy(), buckets["hidden"].to_numpy()
+    begins = np.append(True, partition[1:] != partition[:-1])
+    starts = np.nonzero(begins)[0]
+    is_holed = high - low + 1 > count
+    is_behind_hole = begins | (low > np.roll(high, 1) + 1) | is_holed
+    last = np.maximum.reduceat(np.where(is_behind_hole, np.arange(len(low)), -1), starts)
+    whole_from, when = low[last], buckets["low_ts"].take(pa.array(last)).to_pylist()
+    if is_holed[last].any():
+        behind = _behind(places(buckets.select(["log_partition", "bucket"]).take(pa.array(last[is_holed[last]]))))
+        for place in np.nonzero(is_holed[last])[0].tolist():
+            whole_from[place], when[place] = behind[int(partition[last[place]])]
+    first, final = low[starts], np.maximum.reduceat(high, starts)
+    seen, hidden = np.add.reduceat(count, starts), np.add.reduceat(hidden, starts)
+    times = (
+        buckets.group_by("log_partition").aggregate([("first_ts", "min"), ("last_ts", "max")]).sort_by("log_partition")
     )
+    columns = {
+        "log_partition": partition[starts],
+        "first_offset": first,
+        "last_offset": final,
+        "records": seen - hidden,
+        "hidden": hidden,
+        "missing": final - first + 1 - seen,
+        "first_ts": times["first_ts_min"],
+        "last_ts": times["last_ts_max"],
+        "whole_from_offset": whole_from,
+        "whole_from_ts": pa.array(when, TIMESTAMP),
+    }
+    return pa.table([columns[name] for name in LOG_PARTITIONS.names], schema=arrow_schema(LOG_PARTITIONS.columns))
 
 
-def log_partitions(buckets: DataFrame, last: DataFrame, places: DataFrame | None) -> DataFrame:
-    """One row for each partition of the log. ``last`` is what ``last_holes`` gives; ``places`` may be None if none of them is
-    holed.
-    """
-    totals = buckets.groupBy("log_partition").agg(
-        F.min("low").alias("first_offset"),
-        F.max("high").alias("last_offset"),
-        F.sum("count").alias("seen"),
-        F.sum("hidden").alias("hidden"),
-        F.min("first_ts").alias("first_ts"),
-        F.max("last_ts").alias("last_ts"),
-    )
-    whole = last.select(
-        "log_partition", F.col("low").alias("whole_from_offset"), F.col("low_ts").alias("whole_from_ts")
-    )
-    if places is not None:
-        whole = whole.join(last.where("is_holed"), "log_partition", "left_anti").unionByName(_behind(places, last))
-    return (
-        totals.selectExpr("*", "seen - hidden as records", "last_offset - first_offset + 1 - seen as missing")
-        .join(whole, "log_partition", "left")
-        .select(*LOG_PARTITIONS.names)
-    )
+def places_in(places: DataFrame, buckets: DataFrame) -> DataFrame:
+    """Of ``places`` those that are in ``buckets`` (``log_partition``, ``bucket``)."""
+    with_bucket = places.select("*", F.expr(f"log_offset div {BUCKET}").alias("bucket"))
+    return with_bucket.join(F.broadcast(buckets), ["log_partition", "bucket"], "left_semi")
 
 
-def _behind(places: DataFrame, last: DataFrame) -> DataFrame:
-    """Behind the last hole of each holed bucket: the first record, and its time."""
-    offsets = _with_bucket(places).join(F.broadcast(last.where("is_holed")), ["log_partition", "bucket"], "left_semi")
-    in_order = Window.partitionBy("log_partition").orderBy("log_offset")
-    return (
-        offsets.select("*", F.lag("log_offset").over(in_order).alias("before"))
-        .where("before is null or log_offset > before + 1")
-        .groupBy("log_partition")
-        .agg(F.max("log_offset").alias("whole_from_offset"), F.max_by("append_ts", "log_offset").alias("whole_from_ts"))
-    )
-
-
-def _with_bucket(places: DataFrame) -> DataFrame:
-    return places.select("*", F.expr(f"log_offset div {BUCKET}").alias("bucket"))
+def _behind(places: Any) -> dict[int, tuple[int, Any]]:
+    """For each partition of the log in ``places``: the first offset behind the last hole, and its time."""
+    places = places.sort_by([("log_partition", "ascending"), ("log_offset", "ascending")])
+    partition, offset = places["log_partition"].to_numpy(), places["log_offset"].to_numpy()
+    is_behind = (np.diff(partition, prepend=-2) != 0) | (np.diff(offset, prepend=0) > 1)
+    at = np.nonzero(is_behind)[0]
+    times = places["append_ts"].take(pa.array(at)).to_pylist()
+    return {int(one): (int(where), when) for one, where, when in zip(partition[at], offset[at], times, strict=True)}

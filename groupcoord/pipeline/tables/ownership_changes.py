@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.schemas import OWNERSHIP, table_schema
+from groupcoord.pipeline.spark_session import map_in_arrow
 
 PERSON = ("member_id", "client_id", "who")
 
@@ -119,11 +120,8 @@ def find_ownership_changes(generations: DataFrame) -> DataFrame:
             m.assigned as assigned)) as members""",
         )
     )
-    return (
-        given.repartition("group")
-        .sortWithinPartitions("group", "log_offset")
-        .mapInArrow(ownership_changes, OWNERSHIP_CHANGES.ddl)
-    )
+    in_order = given.repartition("group").sortWithinPartitions("group", "log_offset")
+    return map_in_arrow(in_order, ownership_changes, OWNERSHIP_CHANGES)
 
 
 def ownership(owned: DataFrame, played: DataFrame) -> DataFrame:

@@ -3,10 +3,12 @@
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupcoord.pipeline.columnar_decoder import PLACES
 from groupcoord.pipeline.schemas import (
     COMMIT_GAPS,
     COMMIT_PAUSES,
@@ -22,11 +24,17 @@ from groupcoord.pipeline.schemas import (
     ZOMBIES,
 )
 from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_pauses, commit_rates, lag, zombies
-from groupcoord.pipeline.tables.consecutive_commits import consecutive_commits, partition_statistics
+from groupcoord.pipeline.tables.consecutive_commits import (
+    consecutive_commits,
+    merge_statistics,
+    partial_statistics,
+    partition_statistics,
+    whole_statistics,
+)
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
-from groupcoord.pipeline.tables.log_coverage import in_buckets, last_holes, log_partitions
+from groupcoord.pipeline.tables.log_coverage import buckets_of, in_buckets, log_partitions, merge_buckets, places_in
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
-from tests.pipeline.frames import at, commit, frame, generation, member, rows
+from tests.pipeline.frames import at, commit, frame, generation, member, rows, since
 
 
 def current(commits: DataFrame) -> DataFrame:
@@ -341,36 +349,53 @@ def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:
 
 def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) -> None:
     offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10], 4: [0, 2]}
-    hidden = {4: [1, 3]}
-    seen = [(partition, offset, False) for partition, some in offsets.items() for offset in some]
-    seen += [(partition, offset, True) for partition, some in hidden.items() for offset in some]
-    places = spark.createDataFrame(
-        [(partition, offset, at(offset), is_hidden) for partition, offset, is_hidden in seen],
-        "log_partition int, log_offset bigint, append_ts timestamp, is_hidden boolean",
+    hidden = {4: [3, 1]}
+    columns = "log_partition int, log_offset bigint, append_ts timestamp"
+    shown, unseen = (
+        spark.createDataFrame([(number, one, at(one)) for number, some in places.items() for one in some], columns)
+        for places in (offsets, hidden)
     )
-    buckets = in_buckets(places)
-    last = last_holes(buckets)
-    assert rows(last.where("is_holed"), "log_partition", "bucket") == [(3, 0)]
-    found = log_partitions(buckets, last, places)
-    assert found.columns == LOG_PARTITIONS.names
-    assert rows(
-        found,
-        "log_partition",
-        "first_offset",
-        "last_offset",
-        "records",
-        "missing",
-        "whole_from_offset",
-        "whole_from_ts",
-    ) == [
-        (0, 0, 2, 3, 0, 0, 0.0),
-        (1, 5, 1001, 5, 992, 1000, 1000.0),
-        (2, 3, 2501, 5, 2494, 2500, 2500.0),
-        (3, 7, 10, 3, 1, 10, 10.0),
-        (4, 0, 3, 2, 0, 0, 0.0),  # a marker and an aborted record among them
+    asked: list[Any] = []
+
+    def places(buckets: Any) -> Any:
+        asked.append(buckets.to_pylist())
+        return places_in(shown.union(unseen), spark.createDataFrame(buckets)).toArrow()
+
+    parts = [buckets_of(shown, is_hidden=False), buckets_of(unseen, is_hidden=True)]
+    # As tasks count them, some after the other.
+    parts += [
+        in_buckets(pa.table([[9] * 2, [low, low + 1], [at(low)] * 2], names=PLACES), is_hidden=False) for low in (2, 0)
     ]
-    assert rows(found.where("hidden > 0"), "log_partition", "hidden") == [(4, 2)]
-    others = places.where("log_partition <> 3")
-    assert sorted(log_partitions(in_buckets(others), last, None).where("log_partition <> 3").collect()) == sorted(
-        found.where("log_partition <> 3").collect()
+    found = log_partitions(merge_buckets(pa.concat_tables(parts)), places)
+    assert asked == [[{"log_partition": 3, "bucket": 0}]]
+    assert found.column_names == LOG_PARTITIONS.names
+    named = ("log_partition", "first_offset", "last_offset", "records", "hidden", "missing", "whole_from_offset")
+    assert [tuple(row[name] for name in named) for row in found.to_pylist()] == [
+        (0, 0, 2, 3, 0, 0, 0),
+        (1, 5, 1001, 5, 0, 992, 1000),
+        (2, 3, 2501, 5, 0, 2494, 2500),
+        (3, 7, 10, 3, 0, 1, 10),
+        (4, 0, 3, 2, 2, 0, 0),  # a marker and an aborted record among them
+        (9, 0, 3, 4, 0, 0, 0),
+    ]
+    times = [[since(row[name]) for name in ("first_ts", "last_ts", "whole_from_ts")] for row in found.to_pylist()]
+    assert times == [[0, 2, 0], [5, 1001, 1000], [3, 2501, 2500], [7, 10, 10], [0, 3, 0], [0, 2, 0]]
+
+
+def test_statistics_that_tasks_have_counted_are_those_of_all_commits(spark: SparkSession) -> None:
+    commits = frame(
+        spark,
+        COMMITS,
+        [
+            *(commit(offset, offset * 10, partition=offset % 3) for offset in range(12)),
+            commit(12, None, partition=1),
+            commit(13, None, group="gone"),
+            commit(14, 7, group="h"),
+        ],
     )
+    batches = commits.coalesce(1).toArrow().to_batches(max_chunksize=4)
+    halves = [merge_statistics(pa.concat_tables(map(partial_statistics, some))) for some in (batches[:2], batches[2:])]
+    found = whole_statistics(spark.createDataFrame(pa.concat_tables(halves)))
+    expected = partition_statistics(commits)
+    assert found.columns == expected.columns
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
