@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 import pytest
@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, settings
 from tests import real_kafka as real
 from tests.conformance.settings import FAST
 from tests.real_kafka.broker import end_of_log
+from tests.real_kafka.process import KafkaProcess
+from tests.real_kafka.starting import KINDS, Kind
 
 MARK = "real_kafka"
 ONLY_IF_ASKED_FOR = (MARK, "docker")
-FIXTURES = {"real_kafka", "start_real_kafka"}
+FIXTURES = {"real_kafka", "start_real_kafka", "start_kafka_process"}
 
 # Time is the machine's, which may be busy with something else: an example that takes long shows nothing.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,11 +54,20 @@ def start_real_kafka() -> StartRealKafka:
 
     Where none can be started: a skip with the reason, or under REQUIRE_REAL_KAFKA=1 a failure.
     """
+    return _starting(KINDS)
 
+
+@pytest.fixture(scope="session")
+def start_kafka_process() -> StartRealKafka:
+    """The same as a child process, whatever listeners the properties add: of a container one port alone can be reached."""
+    return _starting((KafkaProcess,))
+
+
+def _starting(kinds: Sequence[Kind]) -> StartRealKafka:
     @contextmanager
     def start(properties: Mapping[str, str]) -> Iterator[real.Broker]:
         try:
-            with real.running(properties) as broker:
+            with real.running(properties, kinds=kinds) as broker:
                 yield broker
         except real.RealKafkaUnavailable as reason:
             why = f"no real Kafka: {reason}"

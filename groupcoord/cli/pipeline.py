@@ -75,7 +75,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = """\
 sources
-  kafka:HOST:PORT      a living cluster, over Kafka's own protocol, without TLS
+  kafka:HOST:PORT      a living cluster, over Kafka's own protocol
   segments:DIR         folders __consumer_offsets-N, from a broker's disk
   jsonl:FILE           lines of {"partition", "offset", "timestamp", "key", "value"}
   connector:HOST:PORT  a living cluster, with Spark's Kafka connector (--packages)
@@ -130,7 +130,24 @@ def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> No
     parser.add_argument(
         "--out", required=True, metavar="DIR", help="where to write; a directory, or any URL Spark can write to"
     )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="TLS and SASL for kafka: a properties file in the names of Kafka's clients, as Kafka's tools take it",
+    )
     parser.add_argument("--source-option", **_PAIRS, help=f"an option of the source, such as {option}; may be repeated")
+
+
+def _source_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """The options of the source. Raises PipelineError for a properties file that the source would not heed."""
+    options = dict(arguments.source_option)
+    if arguments.command_config is not None:
+        if not arguments.source.startswith("kafka:"):
+            raise PipelineError(
+                "--command-config is for kafka:HOST:PORT; connector:HOST:PORT takes --source-option kafka.security.protocol=…"
+            )
+        options["commandconfig"] = str(Path(arguments.command_config).absolute())
+    return options
 
 
 def _configure_spark(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +199,7 @@ def _run(arguments: argparse.Namespace) -> None:
     if is_one_machine(chosen_master(arguments.master)):
         refuse_unwritable(Path(arguments.out))
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
-    plan = plan_source(arguments.source, dict(arguments.source_option))
+    plan = plan_source(arguments.source, _source_options(arguments))
     with _session(arguments, plan.about) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
@@ -380,7 +397,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping:
-        stream = open_stream(arguments.source, dict(arguments.source_option))
+        stream = open_stream(arguments.source, _source_options(arguments))
         with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)

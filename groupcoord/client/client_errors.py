@@ -40,6 +40,10 @@ class UnsupportedVersionError(ClientError):
     """Broker and client have no version of a request in common."""
 
 
+class AuthenticationError(ClientError):
+    """The certificate of a broker is not trusted, or the broker does not accept who the client says it is."""
+
+
 class NoGroupError(ClientError):
     """What was asked for needs a group, and the consumer has no ``group_id``."""
 

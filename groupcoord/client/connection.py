@@ -6,14 +6,29 @@ response could not be told from a late one. Whoever asks knows the newest versio
 """
 
 import asyncio
+import math
+import ssl
+import time
 from collections import deque
 from typing import Any, NamedTuple, cast
 
 from groupcoord.client.client_errors import (
+    AuthenticationError,
     ConnectionClosedError,
     DisconnectedError,
     RequestTimedOutError,
     UnsupportedVersionError,
+)
+from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
+from groupcoord.client.sasl import (
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslError,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+    SaslLogin,
 )
 from groupcoord.client.version_adaptation import downgrade_request, unsayable, upgrade_response
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
@@ -24,6 +39,9 @@ from groupcoord.version import VERSION
 
 SOFTWARE_NAME = "groupcoord"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
+LIFETIME_USED = 0.85
+"""The part of a SASL session in which its connection is used. Source: ``SaslClientAuthenticator.ReauthInfo``."""
+_OTHER_HOST = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 class _InFlightRequest(NamedTuple):
@@ -48,21 +66,35 @@ class BrokerConnection(asyncio.Protocol):
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
         self._lost: DisconnectedError | None = None
+        self._usable_until = math.inf
 
     def __repr__(self) -> str:
         return f"<Connection {self.host}:{self.port} {'lost' if self._lost else f'{len(self._asked)} in flight'}>"
 
     @classmethod
-    async def connect(cls, host: str, port: int, *, client_id: str, timeout_ms: int) -> "BrokerConnection":
-        """Connect and negotiate API versions. Raises DisconnectedError, UnsupportedVersionError."""
+    async def connect(
+        cls, host: str, port: int, *, client_id: str, timeout_ms: int, security: ConnectionSecurity = PLAINTEXT
+    ) -> "BrokerConnection":
+        """Connect, agree on API versions, log in. Raises DisconnectedError, UnsupportedVersionError, AuthenticationError."""
         connection = cls(host, port, client_id)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+                await asyncio.get_running_loop().create_connection(lambda: connection, host, port, ssl=security.tls)
                 await connection._negotiate(timeout_ms)
+                if security.sasl is not None:
+                    await connection._log_in(security.sasl, timeout_ms)
+        except ssl.SSLError as problem:
+            connection.close()
+            raise AuthenticationError(f"{host}:{port}: {_tls_problem(problem)}") from problem
         except OSError as problem:  # TimeoutError is one
             connection.close()
-            raise DisconnectedError(f"{host}:{port} cannot be reached: {problem or 'no answer in time'}") from problem
+            said = str(problem) or (
+                "it speaks no TLS, or none that this client does" if security.tls else "no answer in time"
+            )
+            raise DisconnectedError(f"{host}:{port} cannot be reached: {said}") from problem
+        except DisconnectedError as problem:
+            connection.close()
+            raise problem if security.tls else DisconnectedError(f"{problem}; it may want TLS") from None
         except BaseException:
             connection.close()
             raise
@@ -70,8 +102,8 @@ class BrokerConnection(asyncio.Protocol):
 
     @property
     def open(self) -> bool:
-        """Is the connection open?"""
-        return self._lost is None
+        """Is the connection open, and its login valid for some time?"""
+        return self._lost is None and time.monotonic() < self._usable_until
 
     def highest_version(self, request: type, limit: int | None = None) -> int:
         """The highest version, up to ``limit``, at which both sides speak ``request``. Raises UnsupportedVersionError."""
@@ -140,8 +172,39 @@ class BrokerConnection(asyncio.Protocol):
             )
         self._versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
-    async def _exchange(self, request: Any, version: int, timeout_ms: int) -> Any:
-        api = API_BY_REQUEST[type(request)]
+    async def _log_in(self, login: SaslLogin, timeout_ms: int) -> None:
+        where = f"{self.host}:{self.port}"
+        _, highest = self._versions.get(ApiKey.SASL_AUTHENTICATE, (0, -1))
+        if highest < 0:
+            raise AuthenticationError(f"{where} knows no login by SASL, or is older than Kafka 1.0")
+        chosen: SaslHandshakeResponse = await self._exchange(
+            SaslHandshakeRequest(mechanism=login.mechanism), 1, timeout_ms, SASL_HANDSHAKE
+        )
+        if chosen.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            raise AuthenticationError(f"{where} takes {', '.join(chosen.mechanisms)}, not {login.mechanism}")
+        if chosen.error_code:
+            raise AuthenticationError(f"{where} wants no login by SASL there: {ErrorCode(chosen.error_code).name}")
+        version = min(SASL_AUTHENTICATE.max_version, highest)
+        answer = SaslAuthenticateResponse()
+        try:
+            messages = login.messages()
+            sent = next(messages)
+            while True:
+                asked = SaslAuthenticateRequest(auth_bytes=sent)
+                answer = await self._exchange(asked, version, timeout_ms, SASL_AUTHENTICATE)
+                if answer.error_code:
+                    said = answer.error_message or ErrorCode(answer.error_code).text
+                    raise AuthenticationError(f"{where} refuses {login.who}: {said}")
+                sent = messages.send(answer.auth_bytes)
+        except StopIteration:
+            pass
+        except SaslError as problem:
+            raise AuthenticationError(f"{where}, {login.mechanism} for {login.who}: {problem}") from None
+        if answer.session_lifetime_ms:
+            self._usable_until = time.monotonic() + LIFETIME_USED * answer.session_lifetime_ms / 1000
+
+    async def _exchange(self, request: Any, version: int, timeout_ms: int, api: Api | None = None) -> Any:
+        api = api or API_BY_REQUEST[type(request)]
         correlation_id = self._send(api, version, request)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked.append(_InFlightRequest(api, version, correlation_id, request, answer))
@@ -192,3 +255,11 @@ class BrokerConnection(asyncio.Protocol):
 def _is_version_0_refusal(frame: bytes) -> bool:
     """Is this an ApiVersions response with UNSUPPORTED_VERSION, which always has version 0?"""
     return int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION
+
+
+def _tls_problem(problem: ssl.SSLError) -> str:
+    if not isinstance(problem, ssl.SSLCertVerificationError):
+        return f"no connection with TLS: {problem.reason or problem}"
+    if problem.verify_code in _OTHER_HOST:
+        return f"its certificate is for another host: {problem.verify_message}"
+    return f"its certificate is not trusted: {problem.verify_message}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError
+from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.fetcher import BY_NAME
 from groupcoord.client.log_offsets import ask_leader
 from groupcoord.client.member.actions import metadata_request
@@ -49,7 +50,7 @@ class LogReader:
     """The cluster that one of the ``bootstrap`` brokers belongs to.
 
     After a retriable error a request is sent again, ``tries`` times in all; the pauses double from a tenth of a second.
-    Every method raises DisconnectedError, UnsupportedVersionError and BrokerError.
+    Every method raises DisconnectedError, UnsupportedVersionError, AuthenticationError and BrokerError.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class LogReader:
         isolation_level: int = READ_UNCOMMITTED,
         tries: int = 1,
         sleep: Callable[[float], None] = time.sleep,
+        security: ConnectionSecurity = PLAINTEXT,
     ) -> None:
         self._isolation_level = isolation_level
         self._tries = tries
@@ -72,6 +74,7 @@ class LogReader:
             metadata_max_age_ms=REQUEST_TIMEOUT_MS,
             backoff=ExponentialBackoff(100, 1_000, lambda: 0.5),
             allow_auto_create_topics=False,
+            security=security,
         )
 
     def __enter__(self) -> Self:

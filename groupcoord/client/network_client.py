@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import ClientError, ConnectionClosedError, DisconnectedError
 from groupcoord.client.connection import BrokerConnection
+from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.member.actions import MetadataSnapshot, metadata_request
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.option_parsing import Address
@@ -72,6 +73,7 @@ class NetworkClient:
         allow_auto_create_topics: bool,
         on_change: Callable[[], None] = lambda: None,
         troubles: TroubleLog | None = None,
+        security: ConnectionSecurity = PLAINTEXT,
     ) -> None:
         self.brokers: dict[int, BrokerMetadata] = {}
         self.topics: dict[str, TopicMetadata] = {}
@@ -90,6 +92,7 @@ class NetworkClient:
         self._connections: dict[tuple[Address, ConnectionPurpose], asyncio.Task[BrokerConnection]] = {}
         self._refresh_requested = asyncio.Event()
         self._troubles = troubles
+        self._security = security
 
     # Connections.
 
@@ -168,7 +171,11 @@ class NetworkClient:
         key = (address, purpose)
         connecting = self._connections.get(key)
         if connecting is None or _is_over(connecting):
-            opening = BrokerConnection.connect(*address, client_id=self._client_id, timeout_ms=self._request_timeout_ms)
+            if connecting is not None:
+                _close(connecting)  # one whose login ends is still there
+            opening = BrokerConnection.connect(
+                *address, client_id=self._client_id, timeout_ms=self._request_timeout_ms, security=self._security
+            )
             connecting = self._connections[key] = asyncio.create_task(opening)
         try:
             # Several may wait for one connection to open, and each may stop waiting.

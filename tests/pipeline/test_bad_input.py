@@ -53,6 +53,25 @@ def test_a_broker_that_is_down() -> None:
         assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers: 127.0.0.1:{port} cannot be reached: ")
 
 
+def test_a_properties_file_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "client.properties"
+    out = ["--out", str(tmp_path / "out"), "--command-config", str(path)]
+    kafka = ["--source", "kafka:127.0.0.1:1", *out]
+    for action in ("run", "watch"):
+        assert main(["pipeline", action, *kafka]) == 1
+        told = f"groupcoord pipeline: cannot read {path}: No such file or directory\n"
+        assert capsys.readouterr().err == told
+        path.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
+        assert main(["pipeline", action, *kafka]) == 1
+        mechanisms = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
+        told = f"groupcoord pipeline: {path}: sasl.mechanism is one of {mechanisms}, not GSSAPI\n"
+        assert capsys.readouterr().err == told
+        path.unlink()
+    assert main(["pipeline", "run", "--source", "connector:127.0.0.1:1", *out]) == 1
+    assert capsys.readouterr().err.startswith("groupcoord pipeline: --command-config is for kafka:HOST:PORT; ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main(["pipeline", "run", "--source", f"segments:{tmp_path}/no", "--out", str(out)]) == 1

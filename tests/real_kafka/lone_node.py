@@ -8,20 +8,23 @@ from contextlib import suppress
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 """Kafka's own default for containers; any base64 of sixteen bytes would do."""
 
+OF_LISTENERS = {"listeners", "advertised.listeners", "listener.security.protocol.map"}
+
 HEAP = "-Xms128m -Xmx512m"
 
 
 def properties(
     advertised: int, given: Mapping[str, str], *, host: str = "", ports: tuple[int, int, int] = (9092, 19092, 9093)
 ) -> dict[str, str]:
-    """All properties of a node that clients find at 127.0.0.1:``advertised``, with those ``given`` in the end.
+    """All properties of a node that clients find at 127.0.0.1:``advertised``, with those ``given`` in the end. Listeners that
+    are given are more of them.
 
     ``ports`` are where it listens on ``host`` (empty: on all addresses) to clients, to itself as a broker and to itself as
     a controller.
     """
     client, broker, controller = ports
     inside = host or "localhost"
-    return {
+    own = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{inside}:{controller}",
@@ -36,8 +39,8 @@ def properties(
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        **given,
     }
+    return {**own, **given, **{name: f"{own[name]},{given[name]}" for name in OF_LISTENERS & given.keys()}}
 
 
 def offsets_partitions(given: Mapping[str, str]) -> int:

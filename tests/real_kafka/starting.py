@@ -29,12 +29,16 @@ def new_broker(properties: Mapping[str, str], version: str | None, kinds: Sequen
 
 
 @contextmanager
-def running(properties: Mapping[str, str] = MappingProxyType({}), version: str | None = None) -> Iterator[Broker]:
-    """A fresh broker until the block ends. Raises RealKafkaUnavailable, BrokerFailed.
+def running(
+    properties: Mapping[str, str] = MappingProxyType({}), version: str | None = None, kinds: Sequence[Kind] = KINDS
+) -> Iterator[Broker]:
+    """A fresh broker, of the first of ``kinds`` that there is, until the block ends.
+
+    Raises RealKafkaUnavailable, BrokerFailed.
 
     What the block raises gets the end of the broker's log as a note.
     """
-    with sigterm_interrupts(), new_broker(properties, version) as broker:
+    with sigterm_interrupts(), new_broker(properties, version, kinds) as broker:
         RUNNING.append(broker)
         try:
             yield broker

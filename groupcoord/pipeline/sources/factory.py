@@ -81,23 +81,20 @@ class SourcePlan:
 _NEEDED = {"topic", "partition", "end_offset"}
 
 
-def ends_of_cluster(wanted: DataFrame, bootstrap: str, now_ms: int) -> DataFrame:
+def ends_of_cluster(wanted: DataFrame, options: Mapping[str, str], now_ms: int) -> DataFrame:
     """The ends of the partitions in ``wanted`` (``topic``, ``partition``) as END_OFFSETS; what is not there is missing."""
     return (
-        wanted.select("topic", "partition")
-        .distinct()
-        .coalesce(1)
-        .mapInArrow(_asking(bootstrap, now_ms), END_OFFSETS.ddl)
+        wanted.select("topic", "partition").distinct().coalesce(1).mapInArrow(_asking(options, now_ms), END_OFFSETS.ddl)
     )
 
 
-def _asking(bootstrap: str, now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
-        with ClusterReader(bootstrap, isolation_level=READ_UNCOMMITTED) as cluster:
+        with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
             for batch in batches:
                 pairs = zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
                 found = cluster.offsets(set(pairs), LATEST)
-                held_up = kafka_source.held_up_partitions(bootstrap, found)
+                held_up = kafka_source.held_up_partitions(options, found)
                 rows = [
                     {
                         "topic": topic,
@@ -167,7 +164,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         )
     about = sum(part.end - part.start for part in parts)
     now_ms = time.time_ns() // 1_000_000
-    ends = partial(ends_of_cluster, bootstrap=bootstrap, now_ms=now_ms)
+    ends = partial(ends_of_cluster, options=asked, now_ms=now_ms)
 
     def survey(spark: SparkSession) -> SourcePlan:
         hidden = spark.sparkContext.accumulator({}, _MergedCounts())
@@ -300,7 +297,7 @@ def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
 
 def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
     asked = {"maxrecords": MOST, **options, "bootstrap": bootstrap}
-    with ClusterReader(bootstrap) as cluster:
+    with ClusterReader(asked) as cluster:
         identity = {"topic": asked.get("topic", kafka_source.TOPIC), "of cluster": cluster.cluster_id() or bootstrap}
 
     def load(spark: SparkSession) -> DataFrame:
@@ -313,7 +310,7 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
         load=load,
         positions=json.loads,
         bounds=partial(kafka_source.bounds, asked, READ_UNCOMMITTED),
-        ends=lambda wanted, now_ms: ends_of_cluster(wanted, bootstrap, now_ms),
+        ends=lambda wanted, now_ms: ends_of_cluster(wanted, asked, now_ms),
     )
 
 

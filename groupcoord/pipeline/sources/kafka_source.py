@@ -6,6 +6,7 @@
 It joins no group and commits nothing, so it does not write into the log that it reads. What the data source gives is what a
 consumer that reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. A run reads by
 ``fetch_to_the_end``, which goes on behind an open transaction, as the coordinator itself does. Options: ``bootstrap``,
+``commandconfig`` (a properties file with TLS and SASL in the names of Kafka's clients, read wherever a task runs),
 ``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], if the bounds are known already),
 ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
 """
@@ -24,6 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, UnsupportedVersionError
+from groupcoord.client.connection_security import PLAINTEXT, read_command_config
 from groupcoord.client.log_reader import (
     EARLIEST,
     LATEST,
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 CLIENT_ID = "groupcoord-pipeline"
+COMMAND_CONFIG = "commandconfig"
 TRIES = 8
 FETCH_BYTES = 8 * 1024 * 1024
 FETCH_MAX_WAIT_MS = 10
@@ -73,7 +76,8 @@ class OffsetOutOfRangeError(PipelineError):
 
 
 class ClusterReader:
-    """What is in a cluster, found by any of its brokers. ``bootstrap`` is HOST:PORT, or several with commas.
+    """What is in a cluster, found by any of its brokers: ``bootstrap`` of ``options`` is HOST:PORT, or several with commas;
+    ``commandconfig``, where it is there, a properties file with TLS and SASL.
 
     What is not committed counts only if ``isolation_level`` says so.
 
@@ -81,13 +85,26 @@ class ClusterReader:
     """
 
     def __init__(
-        self, bootstrap: str, *, isolation_level: int = READ_COMMITTED, sleep: Callable[[float], None] = time.sleep
+        self,
+        options: Mapping[str, str],
+        *,
+        isolation_level: int = READ_COMMITTED,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
-            addresses = parse_addresses(bootstrap, default_port=None)
+            addresses = parse_addresses(_bootstrap(options), default_port=None)
+            path = options.get(COMMAND_CONFIG)
+            security = PLAINTEXT if path is None else read_command_config(path)
         except ValueError as problem:
             raise PipelineError(str(problem)) from None
-        self._log = LogReader(addresses, client_id=CLIENT_ID, isolation_level=isolation_level, tries=TRIES, sleep=sleep)
+        self._log = LogReader(
+            addresses,
+            client_id=CLIENT_ID,
+            isolation_level=isolation_level,
+            tries=TRIES,
+            sleep=sleep,
+            security=security,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +183,7 @@ class OffsetRange(InputPartition):
 def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
     """Partition → (first offset, end). Raises ClusterUnavailableError, also if there is no such topic yet."""
     topic = options.get("topic", TOPIC)
-    with ClusterReader(_bootstrap(options), isolation_level=isolation_level) as cluster:
+    with ClusterReader(options, isolation_level=isolation_level) as cluster:
         partitions = cluster.partitions(topic)
         if not partitions:
             raise ClusterUnavailableError(
@@ -177,7 +194,7 @@ def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
 
 def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
     """The committed records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
-    with ClusterReader(_bootstrap(options)) as cluster:
+    with ClusterReader(options) as cluster:
         for fetched, found in _fetched(cluster, options.get("topic", TOPIC), part):
             shown = ~is_control(found) & ~is_aborted(found, fetched.aborted)
             for batch in read(fetched.records, part.partition, found.where(shown)):
@@ -193,7 +210,7 @@ def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, i
     """
     held: dict[int, list[tuple[bytes, BatchHeaders]]] = defaultdict(list)
     hidden = 0
-    with ClusterReader(_bootstrap(options), isolation_level=READ_UNCOMMITTED) as cluster:
+    with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
         for fetched, all_found in _fetched(cluster, options.get("topic", TOPIC), part):
             found = all_found.where(all_found.base_offset < part.end)
             ends = transaction_ends(fetched.records, found)
@@ -250,10 +267,12 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
         offset = int(found.last_offset[-1]) + 1
 
 
-def held_up_partitions(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], dict[str, Any]]:
+def held_up_partitions(
+    options: Mapping[str, str], ends: Mapping[tuple[str, int], int]
+) -> dict[tuple[str, int], dict[str, Any]]:
     """Of ``ends``, the partitions in which a consumer that reads committed stops before the end, each with what
     ``open_transaction`` of END_OFFSETS says."""
-    with ClusterReader(bootstrap) as committed, ClusterReader(bootstrap, isolation_level=READ_UNCOMMITTED) as cluster:
+    with ClusterReader(options) as committed, ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
         stable = committed.offsets(set(ends), LATEST)
         return {
             place: {"stable_offset": stable[place], **_oldest_open_transaction(cluster, place)}
@@ -283,7 +302,7 @@ def _within(batch: Any, start: int, end: int) -> Any:
     return batch if inside.all() else batch.filter(inside)
 
 
-def _bootstrap(options: Options) -> str:
+def _bootstrap(options: Mapping[str, str]) -> str:
     try:
         return options["bootstrap"]
     except KeyError:

@@ -15,8 +15,8 @@ class Log:
 
     first, end = 5, 9
 
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
+    def __init__(self, options: dict[str, str]) -> None:
+        self.options = options
 
     def __enter__(self) -> Self:
         return self

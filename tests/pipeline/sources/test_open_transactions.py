@@ -86,11 +86,11 @@ def test_a_run_reads_behind_an_open_transaction_what_the_files_have(data: Path, 
 
 
 def test_the_end_of_a_topic_is_where_it_ends_and_what_holds_readers_up_is_told(address: str) -> None:
-    with ClusterReader(address, isolation_level=READ_UNCOMMITTED) as cluster:
+    with ClusterReader({"bootstrap": address}, isolation_level=READ_UNCOMMITTED) as cluster:
         ends = cluster.offsets({ORDERS, ("orders", 1)}, LATEST)
     assert ends[ORDERS] == 1101
     since = datetime.fromtimestamp(START_MS / 1000, UTC)
-    assert kafka_source.held_up_partitions(address, ends) == {
+    assert kafka_source.held_up_partitions({"bootstrap": address}, ends) == {
         ORDERS: {"stable_offset": 100, "producer_id": 7, "since": since}
     }
 
