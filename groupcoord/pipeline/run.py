@@ -231,7 +231,7 @@ class _Job:
         only_with: Sequence[str] = (),
     ) -> None:
         """What ``make`` gives of ``inputs`` is written as ``name``, as soon as they are there. It has no rows if none of
-        ``only_with`` has any. How many rows the tables ``of`` have says how the query is run: a few are not worth compiling it."""
+        ``only_with`` has. How many rows the tables ``of`` have says how the query is run: a few are not worth compiling it."""
 
         def work() -> int:
             self._spark.sparkContext.addJobTag(_TAG)
