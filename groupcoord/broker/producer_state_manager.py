@@ -7,7 +7,6 @@ offset on is stable. Source: ``ProducerStateManager``, ``ProducerAppendInfo``, `
 """
 
 from bisect import insort
-from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -76,7 +75,7 @@ class ProducerStateEntry:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.coordinator_epoch = NO_EPOCH
-        self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.batches: tuple[BatchMetadata, ...] = ()  # most producers of a large number have none or one
         self.last_timestamp_ms = -1
         self.current_txn_first_offset: int | None = None
 
@@ -90,11 +89,15 @@ class ProducerStateEntry:
         """The offset of its last record, or -1."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
+    def keep(self, batch: BatchMetadata) -> None:
+        """``batch`` is its last one."""
+        self.batches = (*self.batches, batch)[-BATCHES_TO_RETAIN:]
+
     def move_to(self, epoch: int) -> None:
         """Its batches are of ``epoch`` from now on."""
         if self.epoch != epoch:
             self.epoch = epoch
-            self.batches.clear()
+            self.batches = ()
 
 
 class VerificationState:
@@ -190,7 +193,7 @@ class ProducerStateManager:
         entry.last_timestamp_ms = last_timestamp_ms
         entry.coordinator_epoch = coordinator_epoch
         if last is not None:
-            entry.batches.append(last)
+            entry.keep(last)
             entry.last_timestamp_ms = last.timestamp_ms
         if current_txn_first_offset is not None:
             self._open_transaction(producer_id, entry, current_txn_first_offset)
@@ -218,7 +221,7 @@ class ProducerStateManager:
         kept = BatchMetadata(
             header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms
         )
-        entry.batches.append(kept)
+        entry.keep(kept)
         entry.last_timestamp_ms = header.max_timestamp_ms
         if header.transactional:
             if entry.current_txn_first_offset is None:
