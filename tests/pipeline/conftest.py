@@ -32,12 +32,14 @@ if MISSING:
     collect_ignore_glob += [path.name for path in HERE.glob("test_*.py") if path.name not in PLAIN]
 
 
-@pytest.fixture(autouse=True)
-def built_report(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def built_report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A built page that is none: what is put into it can be looked at, without Node."""
     folder = tmp_path_factory.mktemp("static")
     (folder / "report.html").write_text("<head><!-- data --></head><body></body>", encoding="utf-8")
-    monkeypatch.setattr(embedding, "STATIC", folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(embedding, "STATIC", folder)
+        yield
 
 
 @pytest.fixture(scope="session")
