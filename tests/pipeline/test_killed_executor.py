@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from groupcoord.page import embedding
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
@@ -59,6 +60,9 @@ def plain(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.skipif(
+    not (embedding.STATIC / "report.html").exists(), reason="a run needs the report that `make page` builds"
+)
 def test_an_executor_that_is_killed_in_the_middle_costs_nothing_but_time(spark: SparkSession, tmp_path: Path) -> None:
     with RunOutput(spark, str(tmp_path / "one")) as output:
         run_pipeline(spark, plan_source(SOURCE, {}), output, RunOptions(), RunProgress(lambda _: None))
