@@ -39,6 +39,8 @@ FEW = 50_000
 """Fewer records are read in this process."""
 BYTES_A_RECORD = 85
 """A commit in a large batch without compression."""
+BYTES_A_LINE = 250
+"""The same, as a line of JSON."""
 BYTES_TO_SURVEY = 4 * PIECE_BYTES
 """So many bytes are looked through in the time that a task of Spark takes to begin."""
 
@@ -253,7 +255,10 @@ def open_slices(tasks: list[list[SegmentSlice]]) -> Callable[[Iterator[Any]], It
 def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
     jsonl_source.check(path)
     return SourcePlan(
-        spec=spec, read=partial(jsonl_source.read, path=path), hidden=partial(jsonl_source.hidden, path=path)
+        spec=spec,
+        about=None if "://" in path else Path(path).stat().st_size // BYTES_A_LINE,
+        read=partial(jsonl_source.read, path=path),
+        hidden=partial(jsonl_source.hidden, path=path),
     )
 
 
