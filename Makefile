@@ -49,8 +49,8 @@ sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, 
 pipeline-demo: .venv/pipeline page ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
-pipeline-test: .venv/pipeline .venv/dev ## the tests that need PySpark (it comes with a Java)
-	$(BIN)/pytest -m spark
+pipeline-test: .venv/pipeline .venv/dev ## the tests of the pipeline, with PySpark (it comes with a Java)
+	$(BIN)/pytest tests/pipeline
 
 page: web/node_modules/.installed ## the pages of `groupcoord page` and `groupcoord pipeline`, built from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
