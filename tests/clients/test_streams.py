@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 LIBS = ROOT / "docker" / "kafka" / "libs-4.3.1-streams"
 PARTITIONS = 2
 LINES = ["to be or not to be", "that is the question", "whether it is nobler in the mind to suffer"]
-LONG_PATIENCE_S = 6 * PATIENCE_S
+LONG_PATIENCE_S = 15 * PATIENCE_S
 
 
 class Counts:
