@@ -4,15 +4,14 @@
 stays below, as in ``bench core``.
 """
 
-import cProfile
 import gc
-import pstats
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from bench.core import profile
 from bench.offsets import NOW_MS, Chance
 from bench.table import Table
 from groupcoord.cluster.cluster_core import ClusterCore
@@ -136,21 +135,9 @@ def _asks(core: ClusterCore, frame: bytes) -> Iterator[None]:
 ROUNDS: dict[str, Callable[[str], Iterator[None]]] = {"produce": produces, "fetch": fetches}
 
 
-def profile(kind: str, name: str) -> None:
-    """Print where the time of a thousand rounds goes."""
-    rounds = ROUNDS[kind](name)
-    next(rounds)
-    profiler = cProfile.Profile()
-    profiler.enable()
-    for _ in range(1_000):
-        next(rounds)
-    profiler.disable()
-    pstats.Stats(profiler).sort_stats("tottime").print_stats(40)
-
-
 if __name__ == "__main__":
     kind, _, name = sys.argv[-1].partition("-")
     if len(sys.argv) != 2 or kind not in ROUNDS or name not in CASES:
         wanted = ", ".join(f"{kind}-{name}" for kind in ROUNDS for name in CASES)
         sys.exit(f"usage: python -m bench.batches REQUEST, which is one of {wanted}")
-    profile(kind, name)
+    profile(ROUNDS[kind](name))

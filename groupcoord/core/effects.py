@@ -3,7 +3,6 @@
 Nothing in here does anything. A handler decides and returns effects; the shell carries them out in order.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -163,8 +162,7 @@ class EmitEvent:
     @classmethod
     def of(cls, event: Event) -> Self:
         """The effect of an ``event`` that is made already."""
-        fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-        made = cls(type(event), fields.pop("at_ms"), fields.pop("cause"), fields)
+        made = cls(type(event), event.at_ms, event.cause, {})
         made._event = event
         return made
 
@@ -189,8 +187,8 @@ class EmitEvent:
         return event
 
     def about(self, name: str) -> Any:
-        """The field ``name`` of the event, None if it has no such field, or a late one."""
-        return self._fields.get(name)
+        """The field ``name`` of the event, None if it has no such field, or a late one and is not made yet."""
+        return self._fields.get(name) if self._event is None else getattr(self._event, name, None)
 
 
 def event_listener(listener: Callable[[Event], None]) -> Callable[[EmitEvent], None]:
