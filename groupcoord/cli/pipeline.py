@@ -350,14 +350,16 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _DURATION = re.compile(r"([1-9]\d{0,8}) ?(s|m|h|d|second|minute|hour|day)s?")
 _MERGE_EVERY = 100
 _MOST_MERGED = 10_000
+_HANGING_AFTER_S = 20 * 60
 
 
 def _configure_watch(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``pipeline watch``, but those of Spark."""
     parser.description = """\
 Follow the log of __consumer_offsets of a living cluster: tables that grow, and
-views (current_offsets, current_groups, lag, storms) that are replaced after each
-batch. After a kill it continues where it was: nothing is lost, nothing comes twice."""
+views (current_offsets, current_groups, lag, storms, open_transactions) that are
+replaced after each batch. After a kill it continues where it was: nothing is lost,
+nothing comes twice."""
     parser.epilog = """\
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched --once"""
@@ -379,6 +381,13 @@ batch. After a kill it continues where it was: nothing is lost, nothing comes tw
         default=_MERGE_EVERY,
         metavar="N",
         help=f"make one directory of so many batches (default: {_MERGE_EVERY}; 0: never)",
+    )
+    parser.add_argument(
+        "--hanging-after",
+        type=_seconds,
+        default=_HANGING_AFTER_S,
+        metavar="TIME",
+        help="when an open transaction hangs (default: '20 minutes', five more than Kafka's transaction.max.timeout.ms)",
     )
 
 
@@ -402,7 +411,13 @@ def _run_query(arguments: argparse.Namespace) -> None:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)
             batch_writer = BatchWriter(
-                output, stream, manifest, _say, merge_every=arguments.merge_every, tasks=partial(running_tasks, spark)
+                output,
+                stream,
+                manifest,
+                _say,
+                merge_every=arguments.merge_every,
+                hanging_after_s=arguments.hanging_after,
+                tasks=partial(running_tasks, spark),
             )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
             run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)

@@ -59,9 +59,13 @@ class HadoopFiles:
 
     def read_text(self, path: str) -> str:
         """The text of a file."""
+        return self.read_bytes(path).decode()
+
+    def read_bytes(self, path: str) -> bytes:
+        """What is in a file."""
         stream = self._system.open(self._path(path))
         try:
-            return bytes(stream.readAllBytes()).decode()
+            return bytes(stream.readAllBytes())
         finally:
             stream.close()
 

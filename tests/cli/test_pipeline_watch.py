@@ -7,6 +7,7 @@ import pytest
 
 from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
+from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
 
 
 def options(*argv: str) -> argparse.Namespace:
@@ -31,6 +32,7 @@ def test_times_have_a_unit(said: str, seconds: int | None, capsys: pytest.Captur
 def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
     asked = options()
     assert (asked.every, asked.for_s, asked.once, asked.merge_every) == (5, None, False, 100)
+    assert asked.hanging_after == HANGING_AFTER_S
     assert options("--available-now").once
 
 

@@ -40,6 +40,7 @@ from groupcoord.pipeline.schemas import (
     LAG,
     MODERN_GENERATIONS,
     MODERN_RECORDS,
+    OPEN_TRANSACTIONS,
     REBALANCES,
     SOURCE_WARNINGS,
     STORMS,
@@ -51,6 +52,7 @@ from groupcoord.pipeline.spark_session import FOR_SMALL, SMALL
 from groupcoord.pipeline.tables import current_state
 from groupcoord.pipeline.tables.commit_tables import PARTITION
 from groupcoord.pipeline.tables.commit_tables import lag as lag_of
+from groupcoord.pipeline.tables.commit_tables import open_transactions as open_transactions_of
 from groupcoord.pipeline.tables.consecutive_commits import RECENT, key
 from groupcoord.pipeline.tables.current_state import PLACE, at_places, latest_places
 from groupcoord.pipeline.tables.group_history import (
@@ -65,6 +67,7 @@ from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
+from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
     NONE,
@@ -74,11 +77,12 @@ from groupcoord.pipeline.watch.output_directory import (
     WatchDirectory,
     WatchManifest,
     merge_directories,
+    view_path,
 )
 
 GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
 """The tables that get the rows of each batch."""
-VIEWS = (CURRENT_OFFSETS, CURRENT_GROUPS, LAG, STORMS)
+VIEWS = (CURRENT_OFFSETS, CURRENT_GROUPS, LAG, STORMS, OPEN_TRANSACTIONS)
 """The tables that are replaced."""
 MERGE_EVERY = 100
 ROWS_A_FILE = 2_000_000
@@ -90,7 +94,8 @@ def _now() -> datetime:
 
 class BatchWriter:
     """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
-    that takes long a line says how far it is, if ``tasks`` tells of Spark's.
+    that takes long a line says how far it is, if ``tasks`` tells of Spark's. An open transaction hangs after
+    ``hanging_after_s`` seconds.
 
     ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
@@ -103,6 +108,7 @@ class BatchWriter:
         say: Callable[[str], None],
         *,
         merge_every: int = MERGE_EVERY,
+        hanging_after_s: int = HANGING_AFTER_S,
         tasks: Callable[[], RunningTasks] | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
@@ -116,9 +122,12 @@ class BatchWriter:
         self._stream = stream
         self._say = say
         self._merge_every = merge_every
+        self._hanging_after_s = hanging_after_s
         self._tasks = tasks
         self._now = now
         self._storms: list[datetime] | None = None
+        self._has_open_transactions = True
+        """Has the view any? At first that is unknown, and it is written."""
         self._turn = threading.Lock()
         self._is_closed = False
 
@@ -147,6 +156,7 @@ class BatchWriter:
             step = _BatchTables(self._output, self.manifest)
             behind = partitions_behind(self._log_ends() or {}, self.manifest.positions, Counter())
             step.lag(self._stream, now, behind)
+            self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
             self.manifest = self._output.commit(step.manifest(now))
             self._output.tidy()
             self.last = time.monotonic()
@@ -177,6 +187,7 @@ class BatchWriter:
             now = self._now()
             ends = self._log_ends()
             lag = step.lag(self._stream, now, partitions_behind(ends or {}, positions, commits + others))
+            self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
@@ -192,8 +203,17 @@ class BatchWriter:
         self.last = time.monotonic()
         self._say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
-            f"{storms} {'storm' if storms == 1 else 'storms'}, {_behind(ends, positions)}, {self.last - began:.1f} s"
+            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind(ends, positions)}, "
+            f"{self.last - began:.1f} s"
         )
+
+    def _open_transactions(self, now: datetime) -> str:
+        """What the line of a batch says of them."""
+        if not self._has_open_transactions:
+            return ""
+        found = open_transactions(self._output.view(OPEN_TRANSACTIONS).to_pylist())
+        text = open_transactions_text(found, now, self._hanging_after_s)
+        return text and f"{text}, "
 
     def _log_ends(self) -> dict[int, int] | None:
         """Where each partition of the log ends; None if there is no way to ask."""
@@ -333,6 +353,17 @@ class _BatchTables:
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
 
+    def open_transactions(self, now: datetime, *, had_any: bool) -> bool:
+        """The view ``open_transactions``, from what ``lag`` has asked of the ends of topics; returns whether it has any."""
+        if END_OFFSETS.name not in self._views:
+            return False
+        latest = F.unix_millis("at") == int(now.timestamp() * 1000)
+        held_up = self._view(_ENDS).where(latest & F.col("open_transaction").isNotNull())
+        has_any = not held_up.isEmpty()
+        if has_any or had_any:
+            self._replace(open_transactions_of(held_up, self._view(CURRENT_OFFSETS)), OPEN_TRANSACTIONS)
+        return has_any
+
     @property
     def has_new_storms(self) -> bool:
         """Can this batch have begun or continued a storm?"""
@@ -390,7 +421,7 @@ class _BatchTables:
 
 
 def _path(table: TableSchema) -> str:
-    return f"{TABLES if table in VIEWS else STATE}/{table.name}/{FILE}"
+    return view_path(table) if table in VIEWS else f"{STATE}/{table.name}/{FILE}"
 
 
 _GENERATIONS = MODERN_GENERATIONS._replace(name="last_generations")

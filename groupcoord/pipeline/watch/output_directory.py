@@ -21,13 +21,16 @@ import contextlib
 import dataclasses
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
@@ -104,6 +107,11 @@ _WORK = ".work"
 ROWS_A_FILE = 2_000_000
 _FEW = 1_000_000
 """Fewer rows are written by the same task that computes them."""
+
+
+def view_path(table: TableSchema) -> str:
+    """Where the view ``table`` is below the directory."""
+    return f"{TABLES}/{table.name}/{FILE}"
 
 
 class WatchDirectory:
@@ -225,6 +233,18 @@ class WatchDirectory:
         if not there:
             return self.empty(table)
         return self._spark.read.schema(table.ddl).parquet(*there)
+
+    def view(self, table: TableSchema, columns: Sequence[str] | None = None) -> Any:
+        """The view ``table`` as a reader finds it now, as an Arrow table, all of it or ``columns``, without a job of Spark.
+        Times are in UTC. Without rows if it is not there."""
+        path, schema = view_path(table), arrow_schema(table.columns)
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        if not self._files.exists(path):
+            return schema.empty_table()
+        local = self._files.local(path)
+        content = pa.BufferReader(self._files.read_bytes(path)) if local is None else local
+        return pq.ParquetFile(content).read(columns=schema.names).select(schema.names).cast(schema, safe=False)
 
     def empty(self, table: TableSchema) -> DataFrame:
         """No rows of ``table``."""
