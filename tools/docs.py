@@ -174,6 +174,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "glossary": glossary.glossary,
     "log-example": log_example,
     "pipeline-causes": pipeline.causes,
+    "pipeline-metrics": pipeline.metrics,
     "pipeline-symptoms": pipeline.symptoms,
     "pipeline-tables": pipeline.tables,
     "scenario-summary": lambda: scenarios.summary(scenarios.of_sources()),

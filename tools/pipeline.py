@@ -1,6 +1,7 @@
 """What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
 
 from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER, SYMPTOMS, TABLES, TableSchema
+from groupcoord.pipeline.watch.metric_names import METRICS
 
 
 def tables() -> str:
@@ -12,6 +13,15 @@ def symptoms() -> str:
     """What the score of a group is made of."""
     rows = [f"| {one.meaning} | `{one.table}` | {one.points} |" for one in SYMPTOMS]
     return "\n".join(["| symptom | counted in | points |", "|---|---|---|", *rows]) + "\n"
+
+
+def metrics() -> str:
+    """The metrics that a watch serves."""
+    rows = [
+        f"| `{one.served_name}` | {', '.join(f'`{label}`' for label in one.labels)} | {one.kind} | {one.help} |"
+        for one in METRICS
+    ]
+    return "\n".join(["| metric | labels | kind | what it is |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def causes() -> str:

@@ -10,7 +10,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -22,11 +22,14 @@ from groupcoord.cli.main import complain, main
 from groupcoord.page.embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.spark_errors import plain_reason
+from groupcoord.pipeline.watch.metric_names import LIMIT
+from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupcoord.pipeline.report.report_model import Report
+    from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
@@ -350,7 +353,7 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _DURATION = re.compile(r"([1-9]\d{0,8}) ?(s|m|h|d|second|minute|hour|day)s?")
 _MERGE_EVERY = 100
 _MOST_MERGED = 10_000
-_HANGING_AFTER_S = 20 * 60
+_MOST_SERIES = 10_000_000
 
 
 def _configure_watch(parser: argparse.ArgumentParser) -> None:
@@ -382,10 +385,24 @@ nothing comes twice."""
         metavar="N",
         help=f"make one directory of so many batches (default: {_MERGE_EVERY}; 0: never)",
     )
+    metrics = parser.add_argument_group("metrics")
+    metrics.add_argument(
+        "--metrics",
+        type=_listen_address,
+        metavar="ADDRESS:PORT",
+        help="serve metrics for Prometheus, such as at 127.0.0.1:9308; port 0 is any, and it is said which",
+    )
+    metrics.add_argument(
+        "--metrics-limit",
+        type=_metrics_limit,
+        default=LIMIT,
+        metavar="N",
+        help=f"so many series a metric has at most, the first by name (default: {LIMIT:,})",
+    )
     parser.add_argument(
         "--hanging-after",
         type=_seconds,
-        default=_HANGING_AFTER_S,
+        default=HANGING_AFTER_S,
         metavar="TIME",
         help="when an open transaction hangs (default: '20 minutes', five more than Kafka's transaction.max.timeout.ms)",
     )
@@ -405,7 +422,10 @@ def _run_query(arguments: argparse.Namespace) -> None:
         refuse_unwritable(Path(arguments.out), MANIFEST, "watch")
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
-    with signals() as stopping:
+    with signals() as stopping, ExitStack() as serving:
+        tell = []
+        if arguments.metrics is not None:
+            tell.append(_serve_metrics(arguments, serving))
         stream = open_stream(arguments.source, _source_options(arguments))
         with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
@@ -417,6 +437,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
                 _say,
                 merge_every=arguments.merge_every,
                 hanging_after_s=arguments.hanging_after,
+                tell=tell,
                 tasks=partial(running_tasks, spark),
             )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
@@ -424,6 +445,19 @@ def _run_query(arguments: argparse.Namespace) -> None:
     print(outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out))
     if stopping.by == signal.SIGINT:
         raise KeyboardInterrupt
+
+
+def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[BatchOutcome], None]":
+    """Serve metrics for as long as ``serving`` lasts; returns what makes them anew."""
+    if find_spec("prometheus_client") is None:
+        raise PipelineError("--metrics needs prometheus_client: pip install 'groupcoord[pipeline]'")
+    from groupcoord.pipeline.watch.metrics import MetricsServer, WatchMetrics  # noqa: PLC0415 - of the extra
+
+    metrics = WatchMetrics(limit=arguments.metrics_limit, hanging_after_s=arguments.hanging_after, say=_say)
+    host, port = arguments.metrics
+    server = serving.enter_context(MetricsServer(host, port, metrics))
+    _say(f"metrics at {server.url}")
+    return metrics.update
 
 
 def outcome(records: int, batches: int, out: str) -> str:
@@ -481,4 +515,17 @@ def _seconds(text: str) -> int:
 def _merge_every(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_MERGED and int(text) != 1):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of batches: 0, or 2 to {_MOST_MERGED:,}")
+    return int(text)
+
+
+def _listen_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as 127.0.0.1:9308")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _metrics_limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST_SERIES):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of series: 1 to {_MOST_SERIES:,}")
     return int(text)

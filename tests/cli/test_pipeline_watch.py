@@ -2,11 +2,14 @@
 
 import argparse
 import signal
+import socket
+from pathlib import Path
 
 import pytest
 
 from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
+from groupcoord.pipeline.watch.metric_names import LIMIT
 from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
 
 
@@ -32,7 +35,8 @@ def test_times_have_a_unit(said: str, seconds: int | None, capsys: pytest.Captur
 def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
     asked = options()
     assert (asked.every, asked.for_s, asked.once, asked.merge_every) == (5, None, False, 100)
-    assert asked.hanging_after == HANGING_AFTER_S
+    assert (asked.hanging_after, asked.metrics, asked.metrics_limit) == (HANGING_AFTER_S, None, LIMIT)
+    assert options("--metrics", "[::1]:0").metrics == ("::1", 0)
     assert options("--available-now").once
 
 
@@ -42,6 +46,9 @@ def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
         (["--merge-every", "1"], "'1' is no number of batches: 0, or 2 to 10,000"),
         (["--source-option", "maxrecords"], "'maxrecords' is not KEY=VALUE"),
         (["--once", "--for", "1 hour"], "not allowed with argument"),
+        (["--metrics", "9308"], "'9308' is no address such as 127.0.0.1:9308"),
+        (["--metrics", "localhost:65536"], "'localhost:65536' is no address such as 127.0.0.1:9308"),
+        (["--metrics-limit", "0"], "'0' is no number of series: 1 to 10,000,000"),
     ],
 )
 def test_what_cannot_be_is_said(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +56,17 @@ def test_what_cannot_be_is_said(argv: list[str], said: str, capsys: pytest.Captu
         main(["pipeline", "watch", "--source", "kafka:localhost:9092", "--out", "there", *argv])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_metrics_at_a_port_in_use_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspark")
+    pytest.importorskip("prometheus_client")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        asked = ["--source", "kafka:127.0.0.1:1", "--out", str(tmp_path / "out"), "--metrics", address]
+        assert main(["pipeline", "watch", *asked]) == 1
+    said = f"groupcoord pipeline: cannot serve metrics at {address}: Address already in use; choose another"
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_the_first_signal_asks_and_the_second_does_not() -> None:

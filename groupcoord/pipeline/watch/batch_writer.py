@@ -21,8 +21,9 @@ import dataclasses
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -67,6 +68,7 @@ from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
@@ -95,7 +97,7 @@ def _now() -> datetime:
 class BatchWriter:
     """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
     that takes long a line says how far it is, if ``tasks`` tells of Spark's. An open transaction hangs after
-    ``hanging_after_s`` seconds.
+    ``hanging_after_s`` seconds. ``tell`` are told how things are after each batch and after each look at the ends of topics.
 
     ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
@@ -109,6 +111,7 @@ class BatchWriter:
         *,
         merge_every: int = MERGE_EVERY,
         hanging_after_s: int = HANGING_AFTER_S,
+        tell: Sequence[Callable[[BatchOutcome], None]] = (),
         tasks: Callable[[], RunningTasks] | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
@@ -123,6 +126,7 @@ class BatchWriter:
         self._say = say
         self._merge_every = merge_every
         self._hanging_after_s = hanging_after_s
+        self._tell = tell
         self._tasks = tasks
         self._now = now
         self._storms: list[datetime] | None = None
@@ -148,17 +152,18 @@ class BatchWriter:
     def refresh(self, spark: SparkSession) -> None:
         """Ask for the ends of topics again although no commits came, because lags may have grown."""
         with self._turn:
-            if self._stream.ends is None or self.manifest.batch == NONE:
+            if self.manifest.batch == NONE:
                 return
             _fit(spark, 0)
             self._output.use(spark)
-            now = self._now()
-            step = _BatchTables(self._output, self.manifest)
-            behind = partitions_behind(self._log_ends() or {}, self.manifest.positions, Counter())
-            step.lag(self._stream, now, behind)
-            self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
-            self.manifest = self._output.commit(step.manifest(now))
-            self._output.tidy()
+            now, ends = self._now(), self._log_ends()
+            if self._stream.ends is not None:
+                step = _BatchTables(self._output, self.manifest)
+                step.lag(self._stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
+                self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
+                self.manifest = self._output.commit(step.manifest(now))
+                self._output.tidy()
+            self._tell_all(now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
 
     def close(self) -> None:
@@ -198,14 +203,22 @@ class BatchWriter:
         )
         self.manifest = merge_directories(self._output, self._output.commit(manifest), GROWING, self._merge_every)
         self._output.tidy()
+        lost = tuple(self.warnings)
         self.is_resumed = False
         self.warnings.clear()
         self.last = time.monotonic()
+        behind, took_s = _behind(ends, positions), self.last - began
         self._say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
-            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind(ends, positions)}, "
-            f"{self.last - began:.1f} s"
+            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind_text(behind)}, "
+            f"{took_s:.1f} s"
         )
+        self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
+
+    def _tell_all(self, now: datetime, **more: Any) -> None:
+        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self._output.view, **more)
+        for tell in self._tell:
+            tell(outcome)
 
     def _open_transactions(self, now: datetime) -> str:
         """What the line of a batch says of them."""
@@ -250,11 +263,13 @@ def partitions_behind(ends: Mapping[int, int], positions: Positions, counted: Co
     return {one: amount for one, amount in left.items() if amount > max(MUCH, counted[str(one)] // 10)}
 
 
-def _behind(ends: Mapping[int, int] | None, positions: Positions) -> str:
-    if ends is None:
-        return "end of the log unknown"
-    behind = sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
-    return f"{behind:,} behind the end of the log"
+def _behind(ends: Mapping[int, int] | None, positions: Positions) -> int | None:
+    """How much of the log is still to be read; None if its end is unknown."""
+    return None if ends is None else sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
+
+
+def _behind_text(behind: int | None) -> str:
+    return "end of the log unknown" if behind is None else f"{behind:,} behind the end of the log"
 
 
 def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
@@ -283,6 +298,8 @@ class _BatchTables:
         self._moves: list[tuple[str, str]] = []
         self._directories = {name: list(directories) for name, directories in before.directories.items()}
         self._views: dict[str, DataFrame] = {}
+        self.rebalances = Counter[str]()
+        """How many rebalances of each group came."""
 
     def manifest(self, now: datetime) -> WatchManifest:
         """The manifest with what was written."""
@@ -401,7 +418,8 @@ class _BatchTables:
         kept, run = self._view(_GENERATIONS), self._view(_REBALANCES)
         path = self._output.stage(rebalances_in(kept, came, names).coalesce(1), REBALANCES)
         rebalanced = self._output.read(REBALANCES, path)
-        if found := rebalanced.count():
+        self.rebalances = Counter(dict(rebalanced.groupBy("group").count().collect()))  # one row a group
+        if found := self.rebalances.total():
             self._grown(path, REBALANCES, batch, found)
             self._replace(storms_after(self._view(STORMS), run, rebalanced), STORMS)
             self._replace(open_runs(run.unionByName(rebalanced)), _REBALANCES)
