@@ -400,6 +400,12 @@ nothing comes twice."""
         help=f"so many series a metric has at most, the first by name (default: {LIMIT:,})",
     )
     parser.add_argument(
+        "--alerts",
+        metavar="FILE|-|URL",
+        help="tell of incidents when they begin and when they end, in lines of JSON: append them to a file, print them (-), "
+        "or post each to a webhook (http://… or https://…)",
+    )
+    parser.add_argument(
         "--hanging-after",
         type=_seconds,
         default=HANGING_AFTER_S,
@@ -414,6 +420,8 @@ def _run_query(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.run_output import refuse_unwritable  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import open_stream  # noqa: PLC0415
     from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
+    from groupcoord.pipeline.watch.alert_sinks import STDOUT, alert_sink  # noqa: PLC0415
+    from groupcoord.pipeline.watch.alerts import WatchAlerts  # noqa: PLC0415
     from groupcoord.pipeline.watch.batch_writer import BatchWriter  # noqa: PLC0415
     from groupcoord.pipeline.watch.output_directory import MANIFEST, WatchDirectory  # noqa: PLC0415
     from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch  # noqa: PLC0415
@@ -423,13 +431,18 @@ def _run_query(arguments: argparse.Namespace) -> None:
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping, ExitStack() as serving:
-        tell = []
+        tell: list[Callable[[BatchOutcome], None]] = []
+        sink = None if arguments.alerts is None else alert_sink(arguments.alerts)
         if arguments.metrics is not None:
             tell.append(_serve_metrics(arguments, serving))
         stream = open_stream(arguments.source, _source_options(arguments))
         with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)
+            alerts = None
+            if sink is not None:
+                alerts = WatchAlerts(output, sink, hanging_after_s=arguments.hanging_after, say=_say)
+                tell.append(alerts.update)
             batch_writer = BatchWriter(
                 output,
                 stream,
@@ -438,11 +451,13 @@ def _run_query(arguments: argparse.Namespace) -> None:
                 merge_every=arguments.merge_every,
                 hanging_after_s=arguments.hanging_after,
                 tell=tell,
+                note_lost=None if alerts is None else alerts.note_lost,
                 tasks=partial(running_tasks, spark),
             )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
             run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)
-    print(outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out))
+    ended = outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out)
+    print(ended, file=sys.stderr if arguments.alerts == STDOUT else sys.stdout)
     if stopping.by == signal.SIGINT:
         raise KeyboardInterrupt
 

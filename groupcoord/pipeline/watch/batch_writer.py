@@ -97,7 +97,8 @@ def _now() -> datetime:
 class BatchWriter:
     """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
     that takes long a line says how far it is, if ``tasks`` tells of Spark's. An open transaction hangs after
-    ``hanging_after_s`` seconds. ``tell`` are told how things are after each batch and after each look at the ends of topics.
+    ``hanging_after_s`` seconds. ``tell`` are told how things are after each batch and after each look at the ends of topics;
+    ``note_lost`` hears, before a batch is in, what was deleted from the log before it was read, and when that was seen.
 
     ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
@@ -112,6 +113,7 @@ class BatchWriter:
         merge_every: int = MERGE_EVERY,
         hanging_after_s: int = HANGING_AFTER_S,
         tell: Sequence[Callable[[BatchOutcome], None]] = (),
+        note_lost: Callable[[Sequence[SourceWarning], str], None] | None = None,
         tasks: Callable[[], RunningTasks] | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
@@ -127,6 +129,7 @@ class BatchWriter:
         self._merge_every = merge_every
         self._hanging_after_s = hanging_after_s
         self._tell = tell
+        self._note_lost = note_lost
         self._tasks = tasks
         self._now = now
         self._storms: list[datetime] | None = None
@@ -198,6 +201,8 @@ class BatchWriter:
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
         finally:
             decoded.unpersist()
+        if self.warnings and self._note_lost is not None:
+            self._note_lost(self.warnings, now.isoformat())
         manifest = dataclasses.replace(
             step.manifest(now), batch=batch, records=self.manifest.records + read, positions=positions
         )

@@ -5,6 +5,7 @@
     tables/commits/batch=12/…        a table that grows
     tables/lag/view.parquet          a view, one file
     state/recent/view.parquet        what the views are made of, beside themselves
+    state/alerts.json                which incidents are open, and what was told of them
     .work/WRITER/…                   what is being written
 
 A batch is in the tables once ``watch.json`` says so. The files of a batch are staged first. Then ``watch.json`` is replaced by
@@ -254,6 +255,15 @@ class WatchDirectory:
         """A new path for what is to be moved out; ``tidy`` deletes it."""
         return self._aside()
 
+    def read_note(self, path: str) -> str | None:
+        """The text of a file; None if it is not there."""
+        return self._files.read_text(path) if self._files.exists(path) else None
+
+    def write_note(self, path: str, text: str) -> None:
+        """Replace a file in one step."""
+        self._files.make_parent(path)
+        self._put(path, text)
+
     def tidy(self) -> None:
         """Delete what was staged and moved out."""
         for name in self._files.names(self._work):
@@ -284,10 +294,13 @@ class WatchDirectory:
         return WatchManifest.from_json(self._files.read_text(MANIFEST), f"{self.root}/{MANIFEST}")
 
     def _write(self, manifest: WatchManifest) -> None:
-        new = f"{self._work}/{MANIFEST}"
-        self._files.write_text(new, manifest.to_json())
+        self._put(MANIFEST, manifest.to_json())
+
+    def _put(self, path: str, text: str) -> None:
+        new = f"{self._work}/{path.rpartition('/')[2]}"
+        self._files.write_text(new, text)
         self._files.delete_checksum(new)
-        self._files.replace(new, MANIFEST)
+        self._files.replace(new, path)
 
     def _checkpoint_id(self) -> str | None:
         path = f"{CHECKPOINT}/metadata"

@@ -142,3 +142,8 @@ def test_a_lag_that_does_not_fit_into_64_bits_is_still_summed() -> None:
     most = 2**63 - 1
     rows = [{**lag_row("app", number, 1), "lag": most} for number in range(3)]
     assert Scraped().after(outcome({"lag": rows}))["kafka_consumergroup_lag_sum"]["app", "orders"] == 3 * float(most)
+
+
+def test_every_metric_that_has_a_name_is_served() -> None:
+    found = Scraped(limit=1).after(outcome(VIEWS, behind=3, took_s=1.5))
+    assert {metric.name for metric in METRICS} == {name for name, series in found.items() if series}

@@ -1,5 +1,6 @@
 """A transaction that is open is named by the watch, with its age, until it has an end."""
 
+import json
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,9 @@ from pyspark.sql import SparkSession
 from groupcoord import Cluster
 from groupcoord.pipeline.schemas import OPEN_TRANSACTIONS
 from groupcoord.pipeline.sources.factory import open_stream
+from groupcoord.pipeline.watch.alerts import STATE_FILE, WatchAlerts
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
+from groupcoord.pipeline.watch.metrics import WatchMetrics
 from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch
@@ -69,7 +72,17 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
     stream = open_stream(f"kafka:{kafka.address}", {})
     with WatchDirectory(spark, str(tmp_path / "out")) as output:
         manifest = output.begin(stream.spec, stream.identity)
-        batch_writer = BatchWriter(output, stream, manifest, lines.append, now=lambda: now)
+        told: list[dict[str, Any]] = []
+        alerts = WatchAlerts(
+            output, lambda line: told.append(json.loads(line)), hanging_after_s=HANGING_AFTER_S, say=lines.append
+        )
+        metrics = WatchMetrics(limit=100, hanging_after_s=HANGING_AFTER_S, say=lines.append)
+        batch_writer = BatchWriter(
+            output, stream, manifest, lines.append, now=lambda: now, tell=[metrics.update, alerts.update]
+        )
+
+        def metric(name: str) -> list[float]:
+            return [sample.value for family in metrics.collect() if family.name == name for sample in family.samples]
 
         def watch() -> None:
             run_watch(spark, output, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), lines.append)
@@ -82,6 +95,8 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
         watch()
         assert seen() == []
         assert "transaction" not in lines[-1]
+        assert metric("kafka_consumergroup_current_offset") == [1]
+        assert metric("kafka_open_transactions") == [0]
 
         producer = kafka.manual_producer("writer")
         producer.init()
@@ -103,12 +118,19 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
         kafka.group("app").commit({("orders", 0): 1})
         watch()
         assert f", 1 open transaction since {since:%Y-%m-%d %H:%M:%S} UTC, 1 hanging, " in lines[-1]
+        assert metric("kafka_hanging_transactions") == [1]
+        assert [(event["state"], event["since"], event["group"]) for event in told] == [
+            ("firing", since.isoformat(), "app")
+        ]
+        assert output.read_note(STATE_FILE) is not None
 
         producer.end(commit=False)
         kafka.transaction("writer").wait_aborted()
         now += timedelta(seconds=1)
         batch_writer.refresh(spark)
         assert seen() == []
+        assert [event["state"] for event in told] == ["firing", "resolved"]
+        assert metric("kafka_hanging_transactions") == [0]
         moves: list[str] = []
         output._before_move = moves.append
         now += timedelta(seconds=1)

@@ -1,0 +1,72 @@
+"""Where alerts are told: a file, stdout, or a webhook."""
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+
+from groupcoord.pipeline.errors import PipelineError
+
+TIMEOUT_S = 3
+"""How long a webhook may take to accept a connection, and to answer."""
+STDOUT = "-"
+Sink = Callable[[str], None]
+"""Tells one alert, a JSON document in a line. Raises NotToldError."""
+
+
+class NotToldError(Exception):
+    """An alert was not told; the text says why. ``is_final``: nor would it be if it were told again."""
+
+    def __init__(self, text: str, *, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.is_final = is_final
+
+
+def alert_sink(where: str) -> Sink:
+    """The sink that ``--alerts`` names. Raises PipelineError if it cannot be written to."""
+    if where == STDOUT:
+        return _to_stdout
+    if where.startswith(("http://", "https://")):
+        return lambda line: _post(where, line)
+    path = Path(where)
+    try:
+        with path.open("a"):
+            pass
+    except OSError as problem:
+        raise PipelineError(f"cannot write alerts to {where}: {problem.strerror}") from None
+    return lambda line: _append(path, line)
+
+
+def _to_stdout(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _append(path: Path, line: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as problem:
+        raise NotToldError(f"{path}: {problem.strerror}") from None
+
+
+def _post(url: str, line: str) -> None:
+    request = urllib.request.Request(  # noqa: S310 - alert_sink lets http and https in alone
+        url, line.encode(), {"Content-Type": "application/json", "User-Agent": "groupcoord"}, method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310
+            pass
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        may_pass = answer.code in {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+        is_final = HTTPStatus.BAD_REQUEST <= answer.code < HTTPStatus.INTERNAL_SERVER_ERROR and not may_pass
+        raise NotToldError(f"{url} answers {answer.code} {answer.reason}", is_final=is_final) from None
+    except (OSError, ValueError) as problem:
+        reason = problem.reason if isinstance(problem, urllib.error.URLError) else problem
+        raise NotToldError(f"{url}: {getattr(reason, 'strerror', None) or reason}") from None

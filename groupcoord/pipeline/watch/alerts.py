@@ -1,0 +1,159 @@
+"""Alerts: one when an incident begins, and one when it ends, told at least once each.
+
+``state/alerts.json`` in the directory of the watch says which incidents are open, and what was told of them. It is written
+after what is new was told: a watch that is started again repeats nothing, unless it was killed between the two. Then it tells
+once more what it had told after that batch, with the same ids.
+"""
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, Protocol
+
+from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.watch.alert_sinks import NotToldError, Sink
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
+from groupcoord.pipeline.watch.incidents import Incident, incidents, lost_log
+
+STATE_FILE = "state/alerts.json"
+FORMAT = 1
+BUDGET_S = 5.0
+"""So long alerts may be told after a batch; what is left is told after the next."""
+
+
+class Files(Protocol):
+    """What keeps the state: the directory of the watch."""
+
+    def read_note(self, path: str) -> str | None:
+        """The text of a file; None if it is not there."""
+
+    def write_note(self, path: str, text: str) -> None:
+        """Replace a file in one step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenIncident:
+    """``was_told``: that it began. ``until``: when it ended, which is still to be told; None: it goes on."""
+
+    incident: Incident
+    was_told: bool = False
+    until: str | None = None
+
+
+class WatchAlerts:
+    """Tells ``sink`` of incidents after each batch. Why that does not work, ``say`` hears once, and again once it works.
+
+    ``clock`` counts seconds. Raises PipelineError if the state is none.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        sink: Sink,
+        *,
+        hanging_after_s: int,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._sink = sink
+        self._hanging_after_s = hanging_after_s
+        self._say = say
+        self._clock = clock
+        self._has_failed = False
+        self._open = _from_json(files.read_note(STATE_FILE))
+
+    def note_lost(self, lost: Sequence[SourceWarning], since: str) -> None:
+        """Remember what was deleted from the log before it was read. A batch is not done before that: no other says it."""
+        before = dict(self._open)
+        for warning in lost:
+            incident = lost_log(warning, since)
+            self._open.setdefault(incident.id, OpenIncident(incident=incident))
+        self._keep(before)
+
+    def update(self, outcome: BatchOutcome) -> None:
+        """Compare what is wrong now with what was, and tell the difference."""
+        before = dict(self._open)
+        found, unknown = incidents(outcome, self._hanging_after_s)
+        now = {incident.id: incident for incident in found}
+        for incident in found:
+            known = self._open.get(incident.id, OpenIncident(incident=incident))
+            self._open[incident.id] = dataclasses.replace(known, until=None)
+        for name, known in before.items():
+            if name in now or name in unknown or known.until is not None:
+                continue
+            if known.was_told:
+                self._open[name] = dataclasses.replace(known, until=outcome.now.isoformat())
+            else:
+                del self._open[name]
+        try:
+            self._tell_all(outcome.manifest.source)
+        finally:
+            self._keep(before)
+
+    def _tell_all(self, source: str) -> None:
+        begun = self._clock()
+        for name, known in list(self._open.items()):
+            if known.was_told and known.until is None:
+                continue
+            if self._clock() - begun >= BUDGET_S:
+                return
+            try:
+                self._sink(_event("resolved" if known.was_told else "firing", known, source))
+            except NotToldError as problem:
+                if problem.is_final:
+                    self._say(f"an alert was refused and is not told again ({known.incident.id}): {problem}")
+                else:
+                    if not self._has_failed:
+                        self._say(f"alerts cannot be told: {problem}; trying again after each batch")
+                    self._has_failed = True
+                    return
+            else:
+                if self._has_failed:
+                    self._say("alerts can be told again")
+                self._has_failed = False
+            if known.was_told:
+                del self._open[name]
+            else:
+                self._open[name] = dataclasses.replace(known, was_told=True)
+
+    def _keep(self, before: dict[str, OpenIncident]) -> None:
+        if self._open != before:
+            self._files.write_note(STATE_FILE, _to_json(self._open))
+
+
+def _event(state: Literal["firing", "resolved"], known: OpenIncident, source: str) -> str:
+    """One line of JSON."""
+    incident = known.incident
+    fields = {
+        "id": incident.id,
+        "kind": incident.kind,
+        "state": state,
+        "group": incident.group,
+        "since": incident.since,
+        "until": known.until,
+        "text": incident.text if state == "firing" else incident.over,
+        "source": source,
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _to_json(known: dict[str, OpenIncident]) -> str:
+    return json.dumps({"format": FORMAT, "open": [asdict(one) for one in known.values()]}, indent=1) + "\n"
+
+
+def _from_json(text: str | None) -> dict[str, OpenIncident]:
+    if text is None:
+        return {}
+    try:
+        fields = json.loads(text)
+        if fields["format"] != FORMAT:
+            raise PipelineError(f"{STATE_FILE} was written by another version of groupcoord")
+        found = [OpenIncident(**{**one, "incident": Incident(**one["incident"])}) for one in fields["open"]]
+    except (ValueError, KeyError, TypeError):
+        raise PipelineError(
+            f"{STATE_FILE} is not what pipeline watch writes there: delete it, and alerts begin anew"
+        ) from None
+    return {one.incident.id: one for one in found}

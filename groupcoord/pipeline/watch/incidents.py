@@ -1,0 +1,120 @@
+"""What an operator should hear of, as the views say it after a batch."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from groupcoord.pipeline import schemas
+from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.tables.rebalances import APART_S
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
+from groupcoord.pipeline.watch.open_transactions import open_transactions, utc_text
+
+LATE = ("STOP", "STALL", "WARN")
+"""The statuses of a partition that are an incident of its group, the worst first."""
+_NAMED = 3
+"""So many partitions and groups are named in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """One thing that is wrong. ``id`` is the same whenever the same thing goes wrong again; ``since`` is an ISO 8601 time;
+    ``text`` says it in a sentence, and ``over`` that it is no more. ``group`` is None where it is not about one."""
+
+    id: str
+    kind: str
+    group: str | None
+    since: str
+    text: str
+    over: str
+
+
+def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
+    """What is wrong now; and the ids of what cannot be known now, because the watch has much to catch up with."""
+    late, unknown = _late(outcome)
+    lost = [lost_log(warning, outcome.now.isoformat()) for warning in outcome.lost]
+    return [*_storms(outcome), *late, *_hanging(outcome, hanging_after_s), *lost], unknown
+
+
+def lost_log(warning: SourceWarning, since: str) -> Incident:
+    """What was deleted from the log before it was read. It is over with the next batch, which is read without a loss."""
+    place = f"partition {warning.log_partition} of the log"
+    return Incident(
+        id=f"log_lost:{warning.log_partition}",
+        kind="log_lost",
+        group=None,
+        since=since,
+        text=f"in {place} {warning.what}: the tables lack what they said",
+        over=f"{place} is read on behind what was deleted",
+    )
+
+
+def _storms(outcome: BatchOutcome) -> Iterable[Incident]:
+    last = outcome.now - timedelta(seconds=APART_S)
+    columns = ["group", "from", "to", "rebalances", "likely_causes"]
+    for storm in outcome.view(schemas.STORMS, columns).to_pylist():
+        if storm["to"] < last:
+            continue
+        group, since = storm["group"], storm["from"]
+        causes = storm["likely_causes"] or []
+        why = f", most of them: {causes[0]}" if causes else ""
+        yield Incident(
+            id=f"storm:{group}",
+            kind="storm",
+            group=group,
+            since=since.isoformat(),
+            text=f"group {group} has had {storm['rebalances']} rebalances in a row since {utc_text(since)}{why}",
+            over=f"the storm of rebalances of group {group} that began at {utc_text(since)} is over",
+        )
+
+
+def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
+    statuses: dict[str, Counter[str | None]] = {}
+    view = outcome.view(schemas.LAG, ["group", "status"]).group_by(["group", "status"]).aggregate([([], "count_all")])
+    for row in view.to_pylist():
+        statuses.setdefault(row["group"], Counter())[row["status"]] = row["count_all"]
+    found = []
+    for group, count in sorted(statuses.items()):
+        if not any(count[status] for status in LATE):
+            continue
+        parts = ", ".join(f"{count[status]} {status}" for status in LATE if count[status])
+        found.append(
+            Incident(
+                id=f"late_partitions:{group}",
+                kind="late_partitions",
+                group=group,
+                since=outcome.now.isoformat(),
+                text=f"of {count.total()} partitions of group {group} are {parts}",
+                over=f"no partition of group {group} is {', '.join(LATE[:-1])} or {LATE[-1]} any more",
+            )
+        )
+    return found, {f"late_partitions:{group}" for group, count in statuses.items() if count[None]}
+
+
+def _hanging(outcome: BatchOutcome, hanging_after_s: int) -> Iterable[Incident]:
+    table = schemas.OPEN_TRANSACTIONS
+    for one in open_transactions(outcome.view(table, table.names).to_pylist()):
+        if one.since is None or not one.hangs(outcome.now, hanging_after_s):
+            continue
+        whose = one.partitions[0] if one.producer_id is None else f"producer {one.producer_id}"
+        behind = f"{one.offsets_behind:,} {'offset is' if one.offsets_behind == 1 else 'offsets are'}"
+        yield Incident(
+            id=f"hanging_transaction:{one.partitions[0] if one.producer_id is None else one.producer_id}",
+            kind="hanging_transaction",
+            group=one.groups[0] if len(one.groups) == 1 else None,
+            since=one.since.isoformat(),
+            text=(
+                f"a transaction of {whose} is open since {utc_text(one.since)}: {behind} behind its begin in "
+                f"{_some(one.partitions)}, which consumers that read committed do not get; groups there: {_some(one.groups)}"
+            ),
+            over=f"the transaction of {whose} that was open since {utc_text(one.since)} has ended",
+        )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """``names``, or the first of many."""
+    if not names:
+        return "none"
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
