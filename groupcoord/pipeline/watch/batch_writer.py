@@ -163,8 +163,9 @@ class BatchWriter:
             if self._stream.ends is not None:
                 step = _BatchTables(self._output, self.manifest)
                 step.lag(self._stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
-                self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
+                has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
                 self.manifest = self._output.commit(step.manifest(now))
+                self._has_open_transactions = has_open_transactions
                 self._output.tidy()
             self._tell_all(now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
@@ -195,7 +196,7 @@ class BatchWriter:
             now = self._now()
             ends = self._log_ends()
             lag = step.lag(self._stream, now, partitions_behind(ends or {}, positions, commits + others))
-            self._has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
+            has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
@@ -208,6 +209,7 @@ class BatchWriter:
         )
         self.manifest = merge_directories(self._output, self._output.commit(manifest), GROWING, self._merge_every)
         self._output.tidy()
+        self._has_open_transactions = has_open_transactions
         lost = tuple(self.warnings)
         self.is_resumed = False
         self.warnings.clear()

@@ -131,15 +131,16 @@ class _Families:
 
 def _partitions(made: _Families, lag: Any) -> None:
     """What is of a partition of a group, from the view ``lag``; what is null is unknown and has no sample."""
-    status = pa.array([names.STATUS_NUMBERS.get(one) for one in lag["status"].to_pylist()], pa.int64())
-    lag = lag.append_column("number", status)
+    lag = lag.sort_by([(key, "ascending") for key in _KEYS])
+    place = pc.index_in(lag["status"], pa.array(list(names.STATUS_NUMBERS), pa.string()))
+    lag = lag.append_column("number", pa.array(list(names.STATUS_NUMBERS.values())).take(place))
     for metric, column in (
         (names.CURRENT_OFFSET, "committed_offset"),
         (names.GROUP_LAG, "lag"),
         (names.STATUS, "number"),
     ):
         known = lag.filter(pc.is_valid(lag[column])).select([*_KEYS, column])
-        first = known.sort_by([(key, "ascending") for key in _KEYS]).slice(0, made.limit).to_pylist()
+        first = known.slice(0, made.limit).to_pylist()
         samples = (((row["group"], row["topic"], str(row["partition"])), row[column]) for row in first)
         made.add(metric, samples, more=known.num_rows - len(first))
     known = lag.filter(pc.is_valid(lag["lag"]))
