@@ -69,6 +69,15 @@ def test_metrics_at_a_port_in_use_are_one_sentence(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().err.startswith(said)
 
 
+def test_alerts_that_cannot_be_written_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspark")
+    where = str(tmp_path / "none" / "alerts.jsonl")
+    asked = ["--source", "kafka:127.0.0.1:1", "--out", str(tmp_path / "out"), "--alerts", where]
+    assert main(["pipeline", "watch", *asked]) == 1
+    said = f"groupcoord pipeline: cannot write alerts to {where}: No such file or directory\n"
+    assert capsys.readouterr().err == said
+
+
 def test_the_first_signal_asks_and_the_second_does_not() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pipeline.signals() as stopping:
