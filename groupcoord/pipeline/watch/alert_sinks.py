@@ -6,7 +6,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from groupcoord.pipeline.errors import PipelineError
 
@@ -30,6 +32,8 @@ def alert_sink(where: str) -> Sink:
     if where == STDOUT:
         return _to_stdout
     if where.startswith(("http://", "https://")):
+        if not urlsplit(where).hostname:
+            raise PipelineError(f"{where} names no host: --alerts wants a URL such as https://alerts.example/hook")
         return lambda line: _post(where, line)
     path = Path(where)
     try:
@@ -59,6 +63,7 @@ def _post(url: str, line: str) -> None:
     request = urllib.request.Request(  # noqa: S310 - alert_sink lets http and https in alone
         url, line.encode(), {"Content-Type": "application/json", "User-Agent": "groupcoord"}, method="POST"
     )
+    host = urlsplit(url).netloc.rpartition("@")[2]  # the rest of the URL of a webhook may be its password
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310
             pass
@@ -66,7 +71,8 @@ def _post(url: str, line: str) -> None:
         answer.close()
         may_pass = answer.code in {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
         is_final = HTTPStatus.BAD_REQUEST <= answer.code < HTTPStatus.INTERNAL_SERVER_ERROR and not may_pass
-        raise NotToldError(f"{url} answers {answer.code} {answer.reason}", is_final=is_final) from None
-    except (OSError, ValueError) as problem:
+        raise NotToldError(f"{host} answers {answer.code} {answer.reason}", is_final=is_final) from None
+    except (OSError, HTTPException, ValueError) as problem:
         reason = problem.reason if isinstance(problem, urllib.error.URLError) else problem
-        raise NotToldError(f"{url}: {getattr(reason, 'strerror', None) or reason}") from None
+        text = getattr(reason, "strerror", None) or str(reason).strip() or type(reason).__name__
+        raise NotToldError(f"{host}: {text}") from None

@@ -1,6 +1,7 @@
 """Alerts: what is told when an incident begins and when it ends, once, also by a watch that is started again."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -270,8 +271,27 @@ def test_a_webhook_gets_a_post_each(status: int, said: str | None, is_final: boo
         else:
             with pytest.raises(NotToldError, match=said) as raised:
                 alert_sink(url)('{"id": "ü"}')
+            assert "hook" not in str(raised.value)  # a path may be a secret
             assert raised.value.is_final == is_final
     assert came == ['{"id": "ü"}'.encode()]
+
+
+def test_what_is_no_http_is_not_told_and_what_names_no_host_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(b"no\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(NotToldError, match=r"^127\.0\.0\.1:\d+: no$"):
+            alert_sink(f"http://127.0.0.1:{server.getsockname()[1]}/hook")("{}")
+        thread.join()
+    with pytest.raises(PipelineError, match=r"^http:///hook names no host: --alerts wants a URL such as"):
+        alert_sink("http:///hook")
 
 
 def test_a_webhook_that_does_not_answer_or_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
