@@ -58,7 +58,7 @@ def _storms(outcome: BatchOutcome) -> Iterable[Incident]:
             continue
         group, since = storm["group"], storm["from"]
         causes = storm["likely_causes"] or []
-        why = f", most of them: {causes[0]}" if causes else ""
+        why = f", most often because: {causes[0]}" if causes else ""
         yield Incident(
             id=f"storm:{group}",
             kind="storm",

@@ -99,7 +99,7 @@ def test_each_incident_is_told_when_it_begins_and_when_it_ends(watch: Watch, dir
         ("log_lost:1", "firing"),
     ]
     assert [event["text"] for event in watch.told] == [
-        "group app has had 7 rebalances in a row since 2026-01-01 00:08:20 UTC, most of them: members joined: m1",
+        "group app has had 7 rebalances in a row since 2026-01-01 00:08:20 UTC, most often because: members joined: m1",
         "of 3 partitions of group app are 1 STALL, 1 WARN",
         (
             "a transaction of producer 7 is open since 2026-01-01 00:00:00 UTC: 1,001 offsets are behind its begin in "
