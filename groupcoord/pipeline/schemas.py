@@ -79,6 +79,9 @@ MEMBER = (
 """A member of a generation. ``topics``, ``owned``, ``owned_generation`` and ``rack`` are from its subscription, ``assigned`` is
 from its assignment; null where the group's protocol type is not ``consumer``, or where they cannot be read."""
 
+NAMES = "array<struct<name:string,members:int>>"
+"""Group instance ids, or else client ids, and how many members had each of them at once at most."""
+
 SHARED: dict[str, ColumnSchema] = {}
 """Columns that several tables have, by name."""
 _SHARED_COLUMNS = f"""
@@ -179,7 +182,7 @@ CAUSE_KINDS = {
 }
 """The values of ``cause_kind``. The first whose condition holds counts, in this order."""
 
-REBALANCES = table_schema("""
+REBALANCES = table_schema(f"""
     rebalances by log_partition, log_offset: One row for each new generation of a group of any kind, compared with the one
         before it in the log. Of groups that are not classic a generation is a target assignment and has the number of its
         epoch; an epoch in which the group has no members is one, too.
@@ -195,6 +198,8 @@ REBALANCES = table_schema("""
     members_after int members: members of this one
     joined array<string>: member ids that are new
     left array<string>: member ids that are gone
+    came_and_went {NAMES}: the same members by name, each name once: the group instance id, or else the client id, and how
+        many members had it, before or after, whichever were more
     leader_before string: member id of the leader before
     leader_after string: member id of the leader now
     protocol_before string: assignor before
@@ -274,7 +279,7 @@ COMMIT_RATES = table_schema("""
     advanced bigint records: from the lowest to the highest offset, over all partitions
 """)
 
-STORMS = table_schema("""
+STORMS = table_schema(f"""
     storms by group, from: Rebalances of a group that follow one another: at least five, none more than a minute after the
         one before. A group that only starts is none: its first members, and further ones, and nothing else.
     log_partition, group, kind
@@ -288,8 +293,8 @@ STORMS = table_schema("""
     cause_kind string: the most frequent of the [kinds of causes](#kinds-of-causes) of its rebalances
     of_cause_kind int rebalances: how many of them have a cause of that kind
     likely_causes array<string>: the causes of its rebalances, each once, the most frequent first
-    of_cause_members array<string>: who came or went in those of that kind, the most frequent first, at most four: the
-        group instance ids, or else client ids, that Kafka begins member ids with
+    came_and_went {NAMES}: who came or went in those of that kind, as in `rebalances`, the most frequent first, at most
+        four names
 """)
 
 SKEW = table_schema("""

@@ -172,7 +172,8 @@ def history() -> Tables:
     add(tables, "storms", **{"group": "app", "kind": "classic", "from": at(0), "to": at(90), "rebalances": 5,
         "hidden_generations": 2, "members_lowest": 1, "members_highest": 2, "moved": 6,
         "cause_kind": "members_joined", "of_cause_kind": 3,
-        "likely_causes": ["b joined", "a left or timed out", "x", "y"], "of_cause_members": ["b", "c"]})  # fmt: skip
+        "likely_causes": ["b joined", "a left or timed out", "x", "y"],
+        "came_and_went": [{"name": name, "members": 1} for name in "bc"]})  # fmt: skip
     committed = {"topic": "orders", "last_commit_ts": at(110)}
     add(
         tables,
@@ -309,7 +310,7 @@ def hostile(names: list[str]) -> Tables:
         times = {"from": at(0), "to": at(1)}
         kind = {"cause_kind": "members_restarted", "of_cause_kind": 5}
         add(tables, "storms", group=said, rebalances=5, hidden_generations=0, likely_causes=[said] * 5, **kind, **times,
-            of_cause_members=[said])  # fmt: skip
+            came_and_went=[{"name": said, "members": 1}])  # fmt: skip
         held_up = {"stable_offset": 1, "end_offset": 2, "groups": [said]}
         add(tables, "open_transactions", topic=said, partition=index, **held_up)
         gap = {"from_ts": at(0), "gap_seconds": 90.0, "usual_seconds": 1.0}

@@ -249,7 +249,7 @@ def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:
     app = detail(report, "app")
     assert [one.lag for one in app.lags] == [70]
     assert [one.gap_seconds for one in app.gaps] == [43.0]
-    assert [(one.likely_causes[0], one.of_cause_members) for one in report.storms] == [("b joined", ("b", "c"))]
+    assert [(one.likely_causes[0], one.came_and_went) for one in report.storms] == [("b joined", (("b", 1), ("c", 1)))]
     assert report.pauses == (CommitPause("app", at(7), at(50), 43.0, 1),)
     assert [one.bytes for one in report.quality.warnings] == [17]
     assert report.quality.bad == (NamedCount("the key is cut off", 1),)
@@ -363,7 +363,7 @@ def test_the_document_for_machines_says_the_same() -> None:
     what_if(tables)
     said = report_to_json(build(tables))
     document = json.loads(said)
-    assert document["version"] == 3
+    assert document["version"] == 4
     assert document["run"] == SUMMARY
     assert document["overview"]["whole_from_ts"] == "2026-01-01T00:01:00.000Z"
     assert document["groups"][0]["group"] == "app"
@@ -396,7 +396,7 @@ def test_the_document_is_read_back_as_it_was() -> None:
         (json.dumps(older), "here was written by another version of groupcoord: run again"),
         ("{", "here is not the report of a run"),
         ("[]", "here is not the report of a run"),
-        ('{"version": 3}', "here is not the report of a run"),
+        ('{"version": 4}', "here is not the report of a run"),
     ]:
         with pytest.raises(PipelineError, match=f"^{problem}$"):
             report_from_json(text, "here")

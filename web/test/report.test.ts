@@ -62,11 +62,13 @@ test("groups are filtered by words, kind, state and problem; those with most of 
 });
 
 test("a storm says who began it, and what would have stopped less", () => {
-  const storm = (said: object) => ({ cause_kind: "members_restarted", of_cause_members: [], what_if: [], ...said }) as unknown as Storm;
-  expect(causeOf(storm({ of_cause_members: ["bob"] }), VOCABULARY)).toBe("bob restarted");
-  expect(causeOf(storm({ of_cause_members: ["a", "", "c", "d"] }), VOCABULARY)).toBe("a, (empty), c and others restarted");
+  const who = (...names: string[]) => names.map((name) => ({ name, members: 1 }));
+  const storm = (said: object) => ({ cause_kind: "members_restarted", came_and_went: [], what_if: [], ...said }) as unknown as Storm;
+  expect(causeOf(storm({ came_and_went: who("bob") }), VOCABULARY)).toBe("bob restarted");
+  expect(causeOf(storm({ cause_kind: "members_joined", came_and_went: [{ name: "app", members: 40 }, ...who("bob")] }), VOCABULARY)).toBe("app (up to 40 members), bob joined");
+  expect(causeOf(storm({ came_and_went: who("a", "", "c", "d") }), VOCABULARY)).toBe("a, (empty), c and others restarted");
   expect(causeOf(storm({}), VOCABULARY)).toBe("members came back");
-  expect(causeOf(storm({ cause_kind: "member_rejoined", of_cause_members: ["x"] }), VOCABULARY)).toBe("a member joined again");
+  expect(causeOf(storm({ cause_kind: "member_rejoined", came_and_went: who("x") }), VOCABULARY)).toBe("a member joined again");
   const played = [["as it was", 378], ["range", 378], ["sticky", 200], ["cooperative-sticky", 138]].map(([assignor, pauses]) => ({ assignor, pauses }));
   expect(alternativeTo(storm({ what_if: played }))).toBe("cooperative-sticky would have stopped 138 partitions instead of 378");
   expect([alternativeTo(storm({})), alternativeTo(storm({ what_if: played.slice(0, 2) })), alternativeTo(storm({ what_if: played.slice(2) }))]).toEqual(["", "", ""]);

@@ -18,9 +18,9 @@ BY_LAG = sort_order("-lag group topic partition")
 
 def storm_of(row: Row) -> model.RebalanceStorm:
     """A row of ``storms``."""
-    return model.RebalanceStorm(
-        *(row[name] for name in STORM_COLUMNS[:-2]), *(tuple(row[name] or ()) for name in STORM_COLUMNS[-2:])
-    )
+    causes = tuple(row["likely_causes"] or ())
+    who = tuple(model.NamedMembers(**one) for one in row["came_and_went"] or ())
+    return model.RebalanceStorm._make((*(row[name] for name in STORM_COLUMNS[:-2]), causes, who, ()))
 
 
 def lag_of(row: Row) -> model.PartitionLag:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-VERSION = 3
+VERSION = 4
 """Of the document; it changes when a field goes away or means something else."""
 _DURATIONS = {"width_ms"}
 """Fields in milliseconds that are no times."""

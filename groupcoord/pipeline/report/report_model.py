@@ -245,6 +245,13 @@ class AssignorPauses(NamedTuple):
     pauses: int
 
 
+class NamedMembers(NamedTuple):
+    """A group instance id, or else a client id, and how many members had it at once at most."""
+
+    name: str
+    members: int
+
+
 class RebalanceStorm(NamedTuple):
     """A row of ``storms``, and what ``what_if`` says of its time: the assignors that had an answer for all of it."""
 
@@ -260,7 +267,7 @@ class RebalanceStorm(NamedTuple):
     cause_kind: str
     of_cause_kind: int
     likely_causes: tuple[str, ...]
-    of_cause_members: tuple[str, ...] = ()
+    came_and_went: tuple[NamedMembers, ...] = ()
     what_if: tuple[AssignorPauses, ...] = ()
 
 

@@ -111,8 +111,6 @@ FEWEST = 5
 """The fewest rebalances that make a storm."""
 APART_S = 60
 """The longest time between two rebalances of a storm."""
-_RANDOM_UUID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-"""What Kafka puts behind the group instance id or client id to make a member id. Source: ClassicGroup.generateMemberId."""
 
 
 def storms(rebalances: DataFrame) -> DataFrame:
@@ -135,13 +133,14 @@ def storms(rebalances: DataFrame) -> DataFrame:
         .select("group", "run", "first.cause_kind", F.col("times").cast("int").alias("of_cause_kind"))
     )
     members = (
-        runs.select("group", "run", "cause_kind", F.expr("explode(concat(joined, left)) as id"))
-        .groupBy("group", "run", "cause_kind", F.regexp_replace("id", _RANDOM_UUID, "").alias("name"))
-        .agg(F.count("*").alias("times"))
+        runs.select("group", "run", "cause_kind", F.expr("inline(came_and_went)"))
+        .groupBy("group", "run", "cause_kind", "name")
+        .agg(F.count("*").alias("times"), F.max("members").alias("members"))
         .groupBy("group", "run", "cause_kind")
-        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "name"))).alias("counted"))
+        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "name", "members"))).alias("counted"))
         .select(
-            "group", "run", "cause_kind", F.expr("transform(slice(counted, 1, 4), c -> c.name) as of_cause_members")
+            *("group", "run", "cause_kind"),
+            F.expr("transform(slice(counted, 1, 4), c -> struct(c.name, c.members)) as came_and_went"),
         )
     )
     return (
@@ -213,6 +212,9 @@ def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
         )
         .select(*REBALANCES.names)
     )
+
+
+_OF_NAME = "size(filter({}, p -> p.name = n))"
 
 
 def _compared(generations: DataFrame) -> DataFrame:
@@ -291,5 +293,9 @@ def _compared(generations: DataFrame) -> DataFrame:
             "*",
             F.expr("transform(newcomers, p -> p.id)").alias("joined"),
             F.expr("transform(leavers, p -> p.id)").alias("left"),
+            F.expr(
+                f"""transform(array_distinct(transform(concat(newcomers, leavers), p -> p.name)), n ->
+                    struct(n as name, greatest({_OF_NAME.format("people")}, {_OF_NAME.format("old_folk")}) as members))"""
+            ).alias("came_and_went"),
         )
     )

@@ -212,26 +212,45 @@ def test_a_storm_is_five_rebalances_none_more_than_a_minute_after_the_last(spark
 
 
 def test_a_storm_names_who_came_and_went_in_the_rebalances_of_its_most_frequent_kind(spark: SparkSession) -> None:
-    def uuid(number: int) -> str:
-        return f"0b0b0b0b-1111-2222-3333-{number:012x}"
-
     restarts = [
         generation(
             10 + number,
             10 + number,
-            *(member(f"{name}-{uuid(number // every)}", {"t": [0]}, client=name) for name, every in LIVES.items()),
+            member("id-of-fred", {"t": [0]}, client="bob"),
+            *(member(f"{number // every}-{name}", {"t": [0]}, client=name) for name, every in LIVES.items()),
             appended=at(10 * number),
         )
         for number in range(9)
     ]
     found = storms(compared(spark, *restarts))
-    assert rows(found, "cause_kind", "of_cause_kind", "of_cause_members") == [
-        ("members_restarted", 8, ["bob", "carl-2", "dora", "emil"])
+    assert rows(found, "cause_kind", "of_cause_kind", "came_and_went") == [
+        ("members_restarted", 8, [("bob", 2), ("carl", 1), ("dora", 1), ("emil", 1)])
     ]
 
 
-LIVES = {"emil": 5, "dora": 4, "carl-2": 2, "fred": 9, "bob": 1}
+LIVES = {"emil": 5, "dora": 4, "carl": 2, "fred": 9, "bob": 1}
 """Client ids, and for how many generations each lives under one member id."""
+
+
+def test_members_of_any_kind_have_client_ids_and_instance_ids_in_what_is_said_of_a_storm(spark: SparkSession) -> None:
+    pods = [member(f"pod-{number}", {"t": [number]}, client="app") for number in range(6)]
+    keeper = member("unseen", {"t": [9]}, client="app", instance="keeper")
+    found = compared(
+        spark,
+        *(
+            generation(10 + number, 10 + number, *pods[:number], keeper, kind="share", appended=at(number))
+            for number in range(7)
+        ),
+        generation(20, 20, *pods, kind="share", appended=at(7)),
+    )
+    assert [names for _, names in rows(found, "generation", "came_and_went")] == [
+        None,
+        *([("app", number)] for number in range(1, 7)),
+        [("keeper", 1)],
+    ]
+    assert rows(storms(found), "kind", "cause_kind", "of_cause_kind", "came_and_went") == [
+        ("share", "members_joined", 6, [("app", 6)])
+    ]
 
 
 def test_members_that_come_one_by_one_into_a_new_group_are_no_storm(spark: SparkSession) -> None:

@@ -142,7 +142,7 @@ export interface Storm {
   cause_kind: string;
   of_cause_kind: number;
   likely_causes: string[];
-  of_cause_members: string[];
+  came_and_went: { name: string; members: number }[];
   what_if: { assignor: string; pauses: number }[];
 }
 

@@ -28,11 +28,11 @@ const DEEDS: Record<string, string> = {
 const NAMED = 3;
 
 /** The most frequent kind of cause of a storm: `bob restarted`, with the members if the kind is about some. */
-export function causeOf({ cause_kind, of_cause_members: members }: Storm, { cause_kinds }: Vocabulary): string {
+export function causeOf({ cause_kind, came_and_went: who }: Storm, { cause_kinds }: Vocabulary): string {
   const deed = DEEDS[cause_kind];
-  if (!deed || !members.length) return cause_kinds[cause_kind] ?? cause_kind;
-  const names = members.slice(0, NAMED).map((name) => shortened(name) || "(empty)").join(", ");
-  return `${names}${members.length > NAMED ? " and others" : ""} ${deed}`;
+  if (!deed || !who.length) return cause_kinds[cause_kind] ?? cause_kind;
+  const names = who.slice(0, NAMED).map(({ name, members }) => (shortened(name) || "(empty)") + (members > 1 ? ` (up to ${number(members)} members)` : ""));
+  return `${names.join(", ")}${who.length > NAMED ? " and others" : ""} ${deed}`;
 }
 
 const AS_IT_WAS = "as it was";
