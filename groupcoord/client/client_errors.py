@@ -32,6 +32,10 @@ class ConnectionClosedError(DisconnectedError):
     """The connection was closed by this client itself, while a request waited for its response."""
 
 
+class UnsecuredConnectionError(DisconnectedError):
+    """A broker closed a connection before it answered, as one does whose listener wants TLS or a login."""
+
+
 class RequestTimedOutError(DisconnectedError):
     """There was no response in time, so the connection was closed."""
 

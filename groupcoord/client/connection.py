@@ -17,6 +17,7 @@ from groupcoord.client.client_errors import (
     ConnectionClosedError,
     DisconnectedError,
     RequestTimedOutError,
+    UnsecuredConnectionError,
     UnsupportedVersionError,
 )
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
@@ -66,6 +67,7 @@ class BrokerConnection(asyncio.Protocol):
         self._correlation_id = 0
         self._transport: asyncio.Transport | None = None
         self._lost: DisconnectedError | None = None
+        self._is_served = False
         self._usable_until = math.inf
 
     def __repr__(self) -> str:
@@ -94,7 +96,7 @@ class BrokerConnection(asyncio.Protocol):
             raise DisconnectedError(f"{host}:{port} cannot be reached: {said}") from problem
         except DisconnectedError as problem:
             connection.close()
-            raise problem if security.tls else DisconnectedError(f"{problem}; it may want TLS") from None
+            raise problem if security.tls else UnsecuredConnectionError(f"{problem}; it may want TLS") from None
         except BaseException:
             connection.close()
             raise
@@ -154,7 +156,10 @@ class BrokerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has been closed, by either side."""
-        self._lose(DisconnectedError(f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"))
+        said = f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"
+        # A listener that wants a login answers ApiVersions to anybody, and hangs up at whatever else comes before it.
+        is_refused = self._asked and self._versions and not self._is_served
+        self._lose(UnsecuredConnectionError(f"{said}; it may want a login") if is_refused else DisconnectedError(said))
 
     # Requests and responses.
 
@@ -238,6 +243,7 @@ class BrokerConnection(asyncio.Protocol):
         if correlation_id != asked.correlation_id:
             raise WireError(f"correlation id {correlation_id} where {asked.correlation_id} was expected")
         self._asked.popleft()
+        self._is_served |= asked.api.key != ApiKey.API_VERSIONS
         if not asked.answer.done():
             asked.answer.set_result(upgrade_response(asked.request, response, version))
 

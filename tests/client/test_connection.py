@@ -7,7 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from groupcoord.client.client_errors import DisconnectedError, RequestTimedOutError, UnsupportedVersionError
+from groupcoord.client.client_errors import (
+    DisconnectedError,
+    RequestTimedOutError,
+    UnsecuredConnectionError,
+    UnsupportedVersionError,
+)
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersion
@@ -160,7 +165,13 @@ async def test_a_broker_that_hangs_up() -> None:
     async with broker() as real:
         connection = await connect(real.address)
         real.answers(HeartbeatRequest, HANG_UP)
-        with pytest.raises(DisconnectedError, match="closed the connection"):
+        with pytest.raises(UnsecuredConnectionError, match="closed the connection; it may want a login"):
+            await connection.request(HEARTBEAT, 5_000)
+        connection = await connect(real.address)
+        real.answers(HeartbeatRequest, HeartbeatResponse())
+        await connection.request(HEARTBEAT, 5_000)
+        real.answers(HeartbeatRequest, HANG_UP)
+        with pytest.raises(DisconnectedError, match=r"closed the connection$"):
             await connection.request(HEARTBEAT, 5_000)
 
 

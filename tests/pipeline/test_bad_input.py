@@ -1,6 +1,8 @@
 """What cannot be read is said in one line, and leaves nothing behind."""
 
 import socket
+import socketserver
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,18 @@ def test_a_broker_that_is_down() -> None:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
         assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers: 127.0.0.1:{port} cannot be reached: ")
+
+
+def test_a_listener_that_wants_tls() -> None:
+    class HangingUp(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), HangingUp) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        assert refused(f"kafka:127.0.0.1:{port}").endswith("; it may want TLS, which --command-config FILE is for")
+        server.shutdown()
 
 
 def test_a_properties_file_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,13 @@ import numpy as np
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
-from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, UnsupportedVersionError
+from groupcoord.client.client_errors import (
+    BrokerError,
+    ClientError,
+    DisconnectedError,
+    UnsecuredConnectionError,
+    UnsupportedVersionError,
+)
 from groupcoord.client.connection_security import PLAINTEXT, read_command_config
 from groupcoord.client.log_reader import (
     EARLIEST,
@@ -155,7 +161,8 @@ def _pipeline_errors() -> Iterator[None]:
     try:
         yield
     except DisconnectedError as problem:
-        raise ClusterUnavailableError(f"no broker answers: {problem}") from None
+        hint = ", which --command-config FILE is for" if isinstance(problem, UnsecuredConnectionError) else ""
+        raise ClusterUnavailableError(f"no broker answers: {problem}{hint}") from None
     except BrokerError as problem:
         if problem.code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise OffsetOutOfRangeError(str(problem)) from None

@@ -2,14 +2,23 @@
 
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
+from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.sources.factory import ends_of_cluster, plan_source
 from groupcoord.pipeline.sources.kafka_source import NAME, OffsetsSource
 from tests.client.test_security_real_kafka import Secured, secured
 
 __all__ = ["secured"]  # the fixture
+
+
+def test_who_does_not_log_in_is_told_how(secured: Secured) -> None:
+    with pytest.raises(
+        PipelineError, match=r"closed the connection; it may want a login, which --command-config FILE is for$"
+    ):
+        plan_source(f"kafka:127.0.0.1:{secured.ports['LOGIN']}", {})
 
 
 def test_the_log_and_the_ends_of_topics_are_read(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
