@@ -21,6 +21,7 @@ from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
 from groupcoord.page.embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.report.build_report import DETAILED
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT
 from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
+_MOST_DETAILS = 500
 _WINDOW = re.compile(r"[1-9]\d* (second|minute|hour|day)s?")
 
 
@@ -105,6 +107,13 @@ sources
         default="",
         metavar="ASSIGNOR,…",
         help="play the history of each group with these assignors, for the tables what_if: sticky,cooperative-sticky,range",
+    )
+    parser.add_argument(
+        "--details",
+        type=_details,
+        default=DETAILED,
+        metavar="N",
+        help=f"how many groups have a section of the report (default: {DETAILED}, the most troubled; at most {_MOST_DETAILS})",
     )
     _add_format(parser)
     _configure_spark(parser)
@@ -206,7 +215,14 @@ def _run(arguments: argparse.Namespace) -> None:
     with _session(arguments, plan.about) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         now = datetime.now(UTC) if plan.ends is not None else None
-        options = RunOptions(as_of=arguments.as_of, window=arguments.window, ends=ends, now=now, replay_with=chosen)
+        options = RunOptions(
+            as_of=arguments.as_of,
+            window=arguments.window,
+            ends=ends,
+            now=now,
+            replay_with=chosen,
+            details=arguments.details,
+        )
         run_pipeline(spark, plan, output, options, RunProgress(_say, tasks=partial(running_tasks, spark)))
         report = output.finished()
     _print_report(report, arguments.out, arguments.format)
@@ -243,6 +259,12 @@ def _time(text: str) -> datetime:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T12:00:00") from None
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when
+
+
+def _details(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST_DETAILS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of groups from 1 to {_MOST_DETAILS}")
+    return int(text)
 
 
 def _window(text: str) -> str:

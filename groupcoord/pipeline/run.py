@@ -21,7 +21,7 @@ from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.parallel_steps import ParallelSteps
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
-from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.build_report import DETAILED, build_report
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
@@ -57,13 +57,14 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What a run is to do. ``now``, for the status of lags, is the end of the log by default; ``replay_with`` are the
-    assignors of the tables ``what_if``."""
+    assignors of the tables ``what_if``; ``details`` is how many groups have a section of the report."""
 
     as_of: datetime | None = None
     window: str = WINDOW
     ends: DataFrame | None = None
     now: datetime | None = None
     replay_with: tuple[AssignorChoice, ...] = ()
+    details: int = DETAILED
 
 
 def run_pipeline(
@@ -91,7 +92,7 @@ def run_pipeline(
         "rows": {name: progress.rows[name] for name in schemas.TABLES},
     }
     with progress.step("report"):
-        report = build_report(output.reader(), summary)
+        report = build_report(output.reader(), summary, options.details)
     output.finish(summary, report)
     return summary
 

@@ -93,7 +93,9 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, caps
     assert not out.exists()
 
 
-@pytest.mark.parametrize("arguments", [["--as-of", "yesterday"], ["--window", "soon"], ["--conf", "nothing"]])
+@pytest.mark.parametrize(
+    "arguments", [["--as-of", "yesterday"], ["--window", "soon"], ["--conf", "nothing"], ["--details", "0"]]
+)
 def test_options_that_cannot_be(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["pipeline", "run", "--source", "segments:x", "--out", "y", *arguments])

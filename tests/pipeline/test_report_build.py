@@ -291,6 +291,7 @@ def test_many_groups_are_ranked_and_the_rest_counted() -> None:
     report = build(tables)
     assert (len(report.groups), report.groups_left_out) == (RANKED, 7)
     assert len(report.details) == DETAILED
+    assert [one.group for one in build_report(PlainReader(tables), SUMMARY, 2).details] == list(report.groups[:2])
     assert report.groups[0].group == f"g{RANKED + 6:04}"
 
 

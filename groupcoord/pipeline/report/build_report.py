@@ -58,8 +58,8 @@ def _alternative(row: Row) -> model.AssignorResult:
 
 RANKED = 5_000
 """How many groups are listed, the most troubled ones."""
-DETAILED = 12
-"""How many of these have a section of their own."""
+DETAILED = 30
+"""How many of these have a section of their own, unless told. One is 5 to 7 kB of the page."""
 LISTED = 20
 """How many rows other lists have."""
 MOST_AFFECTED = 3
@@ -72,8 +72,9 @@ _TIMES_OF_GROUP = {"first_ms": "first_ts", "last_ms": "last_ts", "whole_from_ms"
 _OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {*_TIMES_OF_GROUP, "points"}, *_TIMES_OF_GROUP.values())
 
 
-def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Report:
-    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself."""
+def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int = DETAILED) -> model.Report:
+    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself; ``detailed`` groups
+    have a section of their own."""
     overview = _overview(reader)
     log = (
         None if overview.from_ms is None or overview.to_ms is None else model.TimeSpan(overview.from_ms, overview.to_ms)
@@ -81,14 +82,14 @@ def build_report(reader: TableReader, summary: Mapping[str, Any]) -> model.Repor
     groups = _groups(reader)
     storms = reader.rows("storms", STORM_COLUMNS, sort_order("-rebalances") + BY_STORM, LISTED)
     open_transactions, left_open = _open_transactions(reader)
-    what_if = what_if_of(reader, [one.group for one in groups[:DETAILED]])
+    what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,
         groups=groups,
         groups_left_out=overview.groups - len(groups),
-        details=details_of(reader, groups[:DETAILED], log),
+        details=details_of(reader, groups[:detailed], log),
         causes=_causes(reader),
         storms=tuple(_with_what_if(reader, storm) if what_if else storm for storm in map(storm_of, storms)),
         storms_left_out=overview.storms - len(storms),

@@ -73,11 +73,11 @@ export function GroupsPanel({ report, vocabulary, anchors }: { report: Report; v
   };
   return (
     <Panel id="groups" title="Groups by trouble" aside={<Sources tables={{ Groups: ["group_health"] }} />}>
-      <p>
-        The score says what to look at first. Each symptom gives its points times log₂(1 + how often it was seen), so that one of many kinds of trouble cannot hide the others; the score is their sum. It is a rule of thumb.
-      </p>
       <details>
-        <summary>What each symptom gives</summary>
+        <summary>How the score is made</summary>
+        <p>
+          It says what to look at first. Each symptom gives its points times log₂(1 + how often it was seen), so that one of many kinds of trouble cannot hide the others; the score is their sum. It is a rule of thumb.
+        </p>
         <Table
           caption="Points"
           columns={[words("Symptom"), figures("Seen once", "points"), figures("Three times", "points"), words("Counted in")]}

@@ -158,7 +158,7 @@ export function DetailsPanel({ report, vocabulary, anchors }: { report: Report; 
   const rest = overview.groups - details.length;
   return (
     <Panel id="details" title="Group by group" aside={<Sources tables={GROUP_TABLES} />}>
-      <p>{rest > 0 ? `The ${number(details.length)} most troubled groups; ${number(rest)} more have no section here, the tables have all of them.` : "All groups."}</p>
+      <p>{rest > 0 ? <>The {number(details.length)} most troubled groups. {number(rest)} more have no section here: <code>groupcoord pipeline run --details N</code> gives more groups one, and the tables under “Where from” have all groups.</> : "All groups."}</p>
       {details.map((detail, place) => {
         const { group } = detail.group;
         return <GroupArticle key={group} id={anchors.get(group)!} detail={detail} vocabulary={vocabulary} whatIf={what_if?.groups[group]} isOpen={place === 0} />;
