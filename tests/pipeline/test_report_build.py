@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.build_report import DETAILED, LISTED, RANKED, build_report
-from groupcoord.pipeline.report.group_details import MEMBERS, PARTITIONS, REBALANCES
+from groupcoord.pipeline.report.group_details import COUNTED, MEMBERS, PARTITIONS, REBALANCES
 from groupcoord.pipeline.report.report_files import report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import (
     AssignorPauses,
@@ -280,8 +280,17 @@ def test_long_histories_are_counted_and_not_shown() -> None:
     assert len(found.members) == MEMBERS
     assert found.members[0].member == "steady-1"
     assert found.members_left_out == many + 1 - MEMBERS
-    assert found.partitions_left_out == 4
+    assert (found.partitions_left_out, found.owned_from_ms) == (4, None)
     assert found.partitions[-1].partition == PARTITIONS + 3  # it changed hands more often
+
+
+def test_owners_that_are_too_long_ago_to_be_drawn_are_said_to_be() -> None:
+    tables = empty()
+    add_group(tables, "g")
+    for number in range(COUNTED + 5):
+        add_owner(tables, "g", number, 0, f"m-{number}", until=number + 1)
+    [found] = build(tables).details
+    assert found.owned_from_ms == at(5)
 
 
 def test_many_groups_are_ranked_and_the_rest_counted() -> None:

@@ -229,7 +229,7 @@ def details_of(
     }
     histograms = commits_of_each(reader, spans, PIECES)
     spans = {group: _trimmed(span, histograms[group], marks[group]) for group, span in spans.items()}
-    owned = _owned(reader, names)
+    owned, owned_from = _owned(reader, names)
     latest = sort_order("-from") + BY_STORM
     storms = _each(reader, "storms", STORM_COLUMNS, latest, REBALANCES, names)
     lags = _each(reader, "lag", LAG_COLUMNS, BY_LAG, LISTED, names)
@@ -266,6 +266,7 @@ def details_of(
                 storms=tuple(storm_of(row) for row in reversed(storms[name]) if row["to"] >= span.start_ms),
                 partitions=partitions,
                 partitions_left_out=changing - len(partitions),
+                owned_from_ms=owned_from.get(name),
                 shares=shares,
                 shares_left_out=max((_size(shown, shares.generation) or 0) - len(shares.shares), 0) if shares else 0,
                 lags=tuple(lag_of(row) for row in lags[name] if row["lag"] is not None),
@@ -331,13 +332,18 @@ def _trimmed(span: model.TimeSpan, histogram: model.CommitHistogram, marks: Sequ
     return model.TimeSpan(start_ms, end_ms + (end_ms - start_ms) // 40)
 
 
-def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tuple[str, int], list[Row]]]:
-    """The changes of owner of each partition; of those that are drawn. Others are named, without any."""
+def _owned(
+    reader: TableReader, groups: Collection[str]
+) -> tuple[Mapping[str, dict[tuple[str, int], list[Row]]], dict[str, int]]:
+    """The changes of owner of each partition; of those that are drawn. Others are named, without any. And when the first of
+    them was in groups with more changes than are read."""
     order = sort_order("-count topic partition")
     by = ["group", "topic", "partition"]
     found: dict[str, dict[tuple[str, int], list[Row]]] = defaultdict(dict)
     among = {"group": groups}
     drawn: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    read: dict[str, int] = defaultdict(int)
+    begins: dict[str, int] = {}
     for row in reader.totals("ownership", by, [COUNT], order, COUNTED, among=among, of_each="group"):
         found[row["group"]][row["topic"], row["partition"]] = []
         if len(drawn[row["group"]]) < PARTITIONS:
@@ -348,10 +354,13 @@ def _owned(reader: TableReader, groups: Collection[str]) -> Mapping[str, dict[tu
     columns = [*by, "log_offset", "append_ts", "until_ts", "member", "is_revoking"]
     newest = sort_order("-log_offset topic partition")
     for row in reader.rows("ownership", columns, newest, COUNTED, among=among, of_each="group"):
-        place = row["topic"], row["partition"]
-        if place in drawn[row["group"]]:
-            found[row["group"]][place].append(row)
-    return found
+        group, place = row["group"], (row["topic"], row["partition"])
+        read[group] += 1
+        if read[group] == COUNTED:
+            begins[group] = row["append_ts"]
+        if place in drawn[group]:
+            found[group][place].append(row)
+    return found, begins
 
 
 def _partitions(

@@ -337,6 +337,8 @@ class GroupDetail:
     storms: tuple[RebalanceStorm, ...] = ()
     partitions: tuple[PartitionTimeline, ...] = ()
     partitions_left_out: int = 0
+    owned_from_ms: int | None = None
+    """Owners of partitions before this time are left out; None: none are."""
     shares: GenerationShares | None = None
     shares_left_out: int = 0
     lags: tuple[PartitionLag, ...] = ()

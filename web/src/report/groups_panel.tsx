@@ -128,7 +128,7 @@ function Finder({ groups, vocabulary, filter, change, found }: FinderProps) {
   const problems = vocabulary.symptoms.filter(({ column }) => groups.some(({ points }) => points[column])).map(({ column, meaning }): [string, string] => [column, meaning]);
   return (
     <form class="finder" role="search" aria-label="Groups" onSubmit={(event) => event.preventDefault()}>
-      <label>Find <input ref={field} type="search" value={filter.words} aria-keyshortcuts="/" placeholder="name, assignor, problem: /" onInput={(event) => change("words", event.currentTarget.value)} /></label>
+      <label>Find <input ref={field} type="search" size={28} value={filter.words} aria-keyshortcuts="/" placeholder="name, assignor, problem: /" onInput={(event) => change("words", event.currentTarget.value)} /></label>
       <Choice label="Kind" choices={choices(groups.map(({ kind }) => kind))} value={filter.kind} choose={(value) => change("kind", value)} />
       <Choice label="State" choices={choices(groups.map(stateOf))} value={filter.state} choose={(value) => change("state", value)} />
       <Choice label="Problem" choices={problems} value={filter.problem} choose={(value) => change("problem", value)} />

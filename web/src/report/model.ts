@@ -184,6 +184,7 @@ export interface GroupDetail {
   storms: Storm[];
   partitions: PartitionTimeline[];
   partitions_left_out: number;
+  owned_from_ts: number | null;
   shares: { generation: number; fair_share: number; shares: { member: string; client_id: string; partitions: number }[] } | null;
   shares_left_out: number;
   lags: Lag[];
