@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 import groupcoord
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.java_runtime import find_java
+from groupcoord.pipeline.java_runtime import class_archive_options, find_java
 from groupcoord.pipeline.schemas import TableSchema
 
 LOCAL = "local[*]"
@@ -88,8 +88,7 @@ def session(
     """
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     is_submitted = _GATEWAY in os.environ
-    if not is_submitted:
-        find_java()
+    java = None if is_submitted else find_java()
     master = chosen_master(master)
     is_local, is_here = is_one_process(master), is_one_machine(master)
     if is_here:
@@ -112,7 +111,9 @@ def session(
         if is_local and not is_verbose:
             quiet = Path(folder) / "log4j2.properties"
             quiet.write_text(_SILENCE, encoding="utf-8")
-            settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
+            settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet} -Xlog:disable"
+        if is_local and java is not None and JAVA_OPTIONS not in conf:
+            settings[JAVA_OPTIONS] += f" {class_archive_options(java)}"
         said = Path(folder) / "stderr.txt"
         is_silent = not is_verbose and not is_submitted
         try:

