@@ -10,6 +10,8 @@ OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
 # A Docker daemon, if there is one or START_DOCKERD=1 allows to start one, and in it an image of Kafka.
 WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Hundreds of processes start; each would compile all of its modules anew, and each pytest rewrite all assertions.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
