@@ -44,7 +44,9 @@ WRITERS = tuple(
 )
 
 
-def plan_with(*actions: PlannedAction, protocol: str = CLASSIC, transactional: bool = False) -> SimulationPlan:
+def plan_with(
+    *actions: PlannedAction, protocol: str = CLASSIC, transactional: bool = False, heal_ms: int = 90_000
+) -> SimulationPlan:
     members = tuple(
         MemberPlan(
             name=name,
@@ -62,7 +64,7 @@ def plan_with(*actions: PlannedAction, protocol: str = CLASSIC, transactional: b
         members=members,
         topics={"orders": 4, OUTPUT_TOPIC: 2, WRITTEN_TOPIC: 3},
         actions=actions,
-        heal_ms=90_000,
+        heal_ms=heal_ms,
         key=7,
         brokers=3,
         replicated=True,
@@ -92,7 +94,8 @@ def told(result: SimulationResult) -> str:
 @pytest.mark.parametrize("transactional", [False, True])
 def test_each_broker_fails_in_turn(kind: ActionKind, protocol: str, transactional: bool) -> None:
     actions = [fails(kind, broker, 12_000 * broker, 11_500) for broker in (1, 2, 3)]
-    run(plan_with(*actions, protocol=protocol, transactional=transactional))
+    result = simulate_plan(plan_with(*actions, protocol=protocol, transactional=transactional, heal_ms=50_000))
+    assert result.ok, result.text()
 
 
 @pytest.mark.slow
