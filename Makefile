@@ -5,6 +5,9 @@ COVERED := protocol dissect core config assignors partitioners coordinator broke
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py
+# Only these have tests with clients; to import all the others would take each worker 7 s. Clients wait more than they compute, so
+# that there are more workers than cores.
+CLIENT_TESTS = tests/clients $(shell grep -rl --include='test_*.py' 'mark\.clients' tests)
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
 # A Docker daemon, if there is one or START_DOCKERD=1 allows to start one, and in it an image of Kafka.
@@ -28,7 +31,7 @@ serve: .venv/client ## a broker for development on 127.0.0.1:9092
 
 test: cover ## all tests, real clients included, with branch coverage
 	$(BIN)/pytest -n auto -m "not clients" $(WITHOUT_COVERAGE)
-	$(BIN)/pytest -n auto --dist loadfile -m clients
+	$(BIN)/pytest -n 4 --dist loadfile -m clients $(CLIENT_TESTS)
 
 lint: .venv/dev ## format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
