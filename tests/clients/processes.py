@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(command: Sequence[str], stdin: str = "") -> str:
     """Run a program to its end; answers what it printed. Raises AssertionError with its complaints if it fails."""
-    patience_s = 3 * PATIENCE_S  # some of them have a Java to start
+    patience_s = 15 * PATIENCE_S  # some of them have a Java to start, and others use the machine
     done = subprocess.run(
         command, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=patience_s, check=False
     )
