@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
@@ -26,3 +26,8 @@ class BatchOutcome:
     took_s: float | None = None
     rebalances: Mapping[str, int] = field(default_factory=dict)
     lost: Sequence[SourceWarning] = ()
+
+    @property
+    def read_until(self) -> datetime:
+        """What came into the log after this moment is not in the views: it came while the batch was written."""
+        return self.now - timedelta(seconds=self.took_s or 0.0)

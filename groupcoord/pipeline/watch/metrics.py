@@ -77,7 +77,7 @@ class WatchMetrics(Collector):
         made.add(names.REBALANCES, (((group,), self._rebalances[group]) for group in there))
         storms = outcome.view(schemas.STORMS, ["group", "to"]).to_pylist()
         count = Counter(storm["group"] for storm in storms)
-        last = outcome.now - timedelta(seconds=APART_S)
+        last = outcome.read_until - timedelta(seconds=APART_S)
         now = {storm["group"] for storm in storms if storm["to"] >= last}
         made.add(names.STORMS, (((group,), count[group]) for group in there))
         made.add(names.STORM, (((group,), float(group in now)) for group in there))
