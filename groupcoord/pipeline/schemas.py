@@ -149,7 +149,9 @@ CURRENT_GROUPS = table_schema("""
         none does
     append_ts, group
     kind string: `classic`, `consumer`, `share`, `streams`, or `simple`: it only commits
-    state string: `Stable` with members, `Empty` without
+    state string: `Empty` without members, else `Stable`; a `consumer` or `streams` group is `Assigning` while its target
+        assignment is older than its epoch, and `Reconciling` until each member has reached it, which a static member that
+        is away has not
     protocol_type
     generation int: generation of the group; if it is not classic, epoch of its newest target assignment
     protocol, leader, state_ts, members, value_version
@@ -498,7 +500,7 @@ GROUP_HEALTH = table_schema(f"""
         over six symptoms of points * log2(1 + how many), of late partitions points * log2(1 + their share): {_POINTS}.
     group
     kind string: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071), or `simple`: it only commits
-    state string: `Stable` with members, `Empty` without; null: the group is gone
+    state string: as in `current_groups`; null: the group is gone
     protocol
     generation int: generation of the group, or epoch of its newest target assignment; null: the group is gone
     members bigint members: members in it; null: the group is gone

@@ -17,6 +17,7 @@ from groupcoord.pipeline.report.report_model import (
     AssignorResult,
     CommitPause,
     GroupDetail,
+    HeldUpPartition,
     LagStatus,
     MembershipSpan,
     NamedCount,
@@ -361,11 +362,22 @@ def test_open_transactions_are_listed_the_oldest_first_with_their_groups() -> No
         add(tables, "open_transactions", topic=f"t{number:02}", partition=0, stable_offset=0, end_offset=1)
     report = build(tables)
     assert report.open_transactions[:3] == (
-        OpenTransaction("orders", 0, 20, 100, 7, at(15), ("app", "audit", "backup"), 1),
-        OpenTransaction("later", 1, 0, 9, None, at(16), (), 0),
-        OpenTransaction("t00", 0, 0, 1, None, None, (), 0),
+        OpenTransaction(7, at(15), 1, (HeldUpPartition("orders", 0, 20, 100),), 80, ("app", "audit", "backup"), 1),
+        OpenTransaction(None, at(16), 1, (HeldUpPartition("later", 1, 0, 9),), 9, (), 0),
+        OpenTransaction(None, None, 1, (HeldUpPartition("t00", 0, 0, 1),), 1, (), 0),
     )
     assert (len(report.open_transactions), report.open_transactions_left_out) == (LISTED, 2)
+
+
+def test_an_open_transaction_is_told_once_however_many_partitions_it_holds_up() -> None:
+    tables = history()
+    for number in range(5):
+        held_up = {"stable_offset": 10, "end_offset": 20 + number, "producer_id": 7, "since": at(14 + number)}
+        add(tables, "open_transactions", topic="ledger", partition=number, groups=["books"], **held_up)
+    [found] = build(tables).open_transactions
+    assert (found.producer_id, found.since_ms, found.partitions, found.held_up) == (7, at(14), 6, 80)
+    assert [(one.topic, one.partition) for one in found.places] == [("ledger", 0), ("ledger", 1), ("ledger", 2)]
+    assert (found.groups, found.groups_left_out) == (("app", "audit", "backup"), 2)
 
 
 def test_the_document_for_machines_says_the_same() -> None:

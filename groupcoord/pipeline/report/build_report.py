@@ -63,7 +63,9 @@ DETAILED = 30
 LISTED = 20
 """How many rows other lists have."""
 MOST_AFFECTED = 3
-"""How many groups are named beside a kind of cause."""
+"""How many groups are named beside a kind of cause or an open transaction, and how many of its partitions."""
+MOST_HELD_UP = 10_000
+"""Of so many partitions with an open transaction it is looked at whose it is; those of the oldest are among them."""
 MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
 PIECES = 120
@@ -147,7 +149,7 @@ def _overview(reader: TableReader) -> model.Overview:
         groups_with_gaps=_groups_with_gaps(reader),
         records=counts.get("in", 0),
         groups=sum(row["count"] for row in kinds),
-        groups_with_members=sum(row["count"] for row in kinds if row["state"] == "Stable"),
+        groups_with_members=sum(row["count"] for row in kinds if row["state"] not in (None, "Empty")),
         groups_gone=sum(row["count"] for row in kinds if row["state"] is None),
         lag=sum(lags) if lags else None,
         **{name: sum(row[name] or 0 for row in kinds) for name in GROUP_COUNTS},
@@ -207,14 +209,29 @@ def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
 
 
 def _open_transactions(reader: TableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
-    """The first ones, and how many more there are."""
+    """The first ones, and how many more there are: one for each producer, however many partitions it holds up."""
     order = sort_order("since topic partition")
-    found = []
-    for row in reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, LISTED):
-        since_ms, groups = row.pop("since"), row.pop("groups") or ()
-        more: Any = {"groups": tuple(groups[:MOST_AFFECTED]), "groups_left_out": max(len(groups) - MOST_AFFECTED, 0)}
-        found.append(model.OpenTransaction(**row, since_ms=since_ms, **more))
-    return tuple(found), reader.totals("open_transactions", [], [COUNT], [], 1)[0]["count"] - len(found)
+    of_producer: dict[Any, list[Row]] = defaultdict(list)
+    for row in reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, MOST_HELD_UP):
+        # Rows without a producer have nothing in common.
+        who = row["producer_id"] if row["producer_id"] is not None else (row["topic"], row["partition"])
+        of_producer[who].append(row)
+    found = [_open_transaction(rows) for rows in of_producer.values()]
+    return tuple(found[:LISTED]), max(len(found) - LISTED, 0)
+
+
+def _open_transaction(rows: list[Row]) -> model.OpenTransaction:
+    places = sorted(model.HeldUpPartition(*(row[name] for name in model.HeldUpPartition._fields)) for row in rows)
+    groups = sorted({group for row in rows for group in row["groups"] or ()})
+    return model.OpenTransaction(
+        producer_id=rows[0]["producer_id"],
+        since_ms=rows[0]["since"],
+        partitions=len(places),
+        places=tuple(places[:MOST_AFFECTED]),
+        held_up=max(one.end_offset - one.stable_offset for one in places),
+        groups=tuple(groups[:MOST_AFFECTED]),
+        groups_left_out=max(len(groups) - MOST_AFFECTED, 0),
+    )
 
 
 def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:

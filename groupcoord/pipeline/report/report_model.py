@@ -281,15 +281,25 @@ class CommitPause(NamedTuple):
     partitions: int
 
 
-class OpenTransaction(NamedTuple):
-    """A row of ``open_transactions``, with the first of its groups."""
+class HeldUpPartition(NamedTuple):
+    """A partition in which a transaction is open: where a consumer that reads committed stops, and where the partition ends."""
 
     topic: str
     partition: int
     stable_offset: int
     end_offset: int
+
+
+class OpenTransaction(NamedTuple):
+    """The rows of ``open_transactions`` with one producer (None: it is not known), the first of its ``partitions``, and the
+    first of the groups that are in any of them."""
+
     producer_id: int | None
     since_ms: int | None
+    partitions: int
+    places: tuple[HeldUpPartition, ...]
+    held_up: int
+    """The most offsets between the stable one and the end, over all partitions."""
     groups: tuple[str, ...]
     groups_left_out: int
 

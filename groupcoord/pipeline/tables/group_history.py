@@ -223,7 +223,7 @@ class _GroupHistory:
             {
                 **{name: epoch[name] for name in ("log_partition", "log_offset", "append_ts", "group", "kind")},
                 "table": CURRENT_GROUPS.name,
-                "state": "Stable" if self._members else "Empty",
+                "state": self._state(epoch["group_epoch"]),
                 "protocol_type": epoch["kind"],
                 "generation": self._assignment_epoch or 0,
                 "protocol": self._assignor(),
@@ -233,6 +233,18 @@ class _GroupHistory:
                 "members_at_epoch": sum(one.epoch == self._assignment_epoch for one in self._current.values()),
             }
         ]
+
+    def _state(self, group_epoch: int) -> str:
+        """As Kafka says it. Source: ``ConsumerGroup.maybeUpdateGroupState``, and those of the other kinds."""
+        if not self._members:
+            return "Empty"
+        if self._where["kind"] == "share":
+            return "Stable"
+        if group_epoch > (self._assignment_epoch or 0):
+            return "Assigning"
+        members = (self._current.get(member, _Current()) for member in self._members)
+        settled = (self._assignment_epoch, STATES.index("settled"))
+        return "Stable" if all((one.epoch, one.state) == settled for one in members) else "Reconciling"
 
     def _generation(self, generation: int | None, state_ts: int | None = None) -> None:
         """One more row: the members and their targets; without a ``generation`` the end of the group."""

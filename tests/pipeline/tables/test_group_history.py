@@ -167,6 +167,31 @@ def test_of_a_real_kafka_a_classic_group_becomes_a_consumer_group_and_a_classic_
     assert classic == {"frank": True, "grace": True, "heidi": False}
 
 
+def test_the_state_of_a_group_is_that_which_kafka_says_after_each_record() -> None:
+    records: list[tuple[float, int, str | None, Any]] = [
+        (0, 5, "a", described("alice")),
+        (0, 3, None, {"epoch": 2}),
+        (0, 7, "a", to_have(0)),
+        (0, 6, None, {"assignmentEpoch": 2}),
+        (0, 8, "a", has(1, state=1)),
+        (1, 8, "a", has(2, 0)),
+        (2, 8, "a", has(-2, 0)),
+        (3, 8, "a", None),
+        (3, 7, "a", None),
+        (3, 5, "a", None),
+        (3, 3, None, {"epoch": 3}),
+    ]
+    states = [[row["state"] for row in told(*records[:read])["current_groups"]] for read in range(2, len(records) + 1)]
+    assert [state for [state] in states] == [
+        *("Assigning", "Assigning"),
+        *("Reconciling", "Reconciling"),
+        "Stable",
+        "Reconciling",  # a static member is away
+        *("Reconciling", "Reconciling"),
+        *("Empty", "Empty"),
+    ]
+
+
 def test_an_epoch_is_reconciled_when_everybody_has_its_target() -> None:
     tables = told(
         (0, 5, "a", described("alice")),

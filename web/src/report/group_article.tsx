@@ -46,7 +46,7 @@ function History({ detail, vocabulary, whatIf }: Omit<ArticleProps, "id" | "isOp
   return (
     <>
       <p>
-        {group.kind}, {group.state === "Stable" ? amount(group.members, "members") : group.state === "Empty" ? "without members" : "gone by now"}
+        {group.kind}, {group.state === null ? "gone by now" : group.state === "Empty" ? "without members" : amount(group.members, "members")}
         {group.protocol && <>; assignor <Name text={group.protocol} /></>}
         {group.generation ? `; ${hasEpochs(detail) ? "assignment epoch" : "generation"} ${number(group.generation)}` : ""}. {scoreText(detail, vocabulary)}{group.whole_from_ts !== null && <> Of what was before <Time ms={group.whole_from_ts} /> UTC, compaction has taken some.</>}
       </p>

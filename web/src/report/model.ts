@@ -147,12 +147,11 @@ export interface Storm {
 }
 
 export interface OpenTransaction {
-  topic: string;
-  partition: number;
-  stable_offset: number;
-  end_offset: number;
   producer_id: number | null;
   since_ts: number | null;
+  partitions: number;
+  places: { topic: string; partition: number; stable_offset: number; end_offset: number }[];
+  held_up: number;
   groups: string[];
   groups_left_out: number;
 }

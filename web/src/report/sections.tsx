@@ -67,8 +67,8 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
       <Sentences title="Look at these groups first" leftOut={0} what="" table="group_health">
         {troubled.slice(0, FIRST).map((one) => <li key={one.group}>{groupName(one.group, anchors).shown}: {reasons(one, vocabulary)}.</li>)}
       </Sentences>
-      <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="partitions with an open transaction">
-        {open.slice(0, TOLD).map((one) => <li key={`${one.topic} ${one.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
+      <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="other producers with an open transaction">
+        {open.slice(0, TOLD).map((one) => <li key={`${one.producer_id} ${one.places[0]!.topic} ${one.places[0]!.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
       </Sentences>
       <Sentences title="The largest storms" table="storms" leftOut={storms.length - TOLD + report.storms_left_out} what="storms with fewer rebalances">
         {storms.slice(0, TOLD).map((one) => (
@@ -89,10 +89,12 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
 }
 
 function OpenTransactionText({ one, anchors }: { one: OpenTransaction; anchors: Anchors }) {
-  const { topic, partition, groups, groups_left_out: more } = one;
+  const { places, partitions, held_up: behind, groups, groups_left_out: more } = one;
+  const others = partitions - places.length;
   return (
     <>
-      <Name text={`${topic}-${partition}`} />: a transaction{one.producer_id !== null && ` of producer ${one.producer_id}`} is open{one.since_ts !== null && <> since <Time ms={one.since_ts} /> UTC</>}, so that consumers that read committed stop at offset {number(one.stable_offset)}, {amount(one.end_offset - one.stable_offset, "offsets")} before the end
+      {places.map(({ topic, partition }, place) => <Fragment key={`${topic} ${partition}`}>{place > 0 && ", "}<Name text={`${topic}-${partition}`} /></Fragment>)}{others > 0 && ` and ${number(others)} more`}: a transaction{one.producer_id !== null && ` of producer ${one.producer_id}`} is open{one.since_ts !== null && <> since <Time ms={one.since_ts} /> UTC</>}, so that consumers that read committed stop{" "}
+      {partitions === 1 ? `at offset ${number(places[0]!.stable_offset)}, ${amount(behind, "offsets")} before the end` : `before the end, by ${amount(behind, "offsets")} at most`}
       {groups.length > 0 && <>; groups there: {groups.map((group, place) => <Fragment key={group}>{place > 0 && ", "}{groupName(group, anchors).shown}</Fragment>)}{more > 0 && ` and ${number(more)} more`}</>}.
     </>
   );
