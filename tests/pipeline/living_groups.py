@@ -198,7 +198,11 @@ class LivingGroups:
         self._loop.close()
 
     def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        begun = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            begun.result()
+        finally:
+            begun.cancel()  # whoever waits for it may have been interrupted
 
     async def _live(self) -> None:
         self._quiet, self._wrote, self._enough = asyncio.Event(), asyncio.Condition(), asyncio.Event()
@@ -215,6 +219,7 @@ class LivingGroups:
         )
         await asyncio.to_thread(leave_a_transaction_open, self._bootstrap)
         churners = [asyncio.create_task(self._churn(worker)) for worker in range(4)]
+        self._tasks += churners
         sleeper.awake.clear()
         await self._until(lambda: self._written_at_s > sleeper.committed_at_s + ASLEEP_S and self.changes >= CHANGES)
         before = dict(sleeper.commits)
@@ -237,8 +242,10 @@ class LivingGroups:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
         members = [member for some in self.members.values() for member in some]
-        await asyncio.gather(*(member.leave() for member in members), *self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *(member.leave() for member in members), return_exceptions=True)
 
     def _join(self, plan: Plan, number: int) -> None:
         member = Member(plan, number, self._bootstrap, self._quiet)

@@ -51,6 +51,7 @@ describe.skipIf(missing)("the report", () => {
     );
     expect(await page.getByRole("list", { name: "Open transactions" }).getByRole("listitem").allInnerTexts()).toEqual([
       "orders-0: a transaction of producer 7 is open since 2026-01-01 00:00:15 UTC, so that consumers that read committed stop at offset 20, 80 offsets before the end; groups there: app, audit, backup and 1 more.",
+      "ledger-0, ledger-1, ledger-2 and 2 more: a transaction of producer 8 is open since 2026-01-01 00:00:20 UTC, so that consumers that read committed stop before the end, by 14 offsets at most; groups there: app.",
     ]);
     const causes = (await table(page, "Why groups rebalanced").getByRole("row").allInnerTexts()).slice(1);
     expect(causes.map((row) => row.split(/\s*\t\s*/))).toEqual([

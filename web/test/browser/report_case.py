@@ -8,11 +8,14 @@ from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_files import render_page
 from groupcoord.pipeline.schemas import CAUSE_KINDS, EPOCH_CAUSES, TABLES
 from tests.pipeline.plain_reader import PlainReader
-from tests.pipeline.report_tables import HOSTILE, crowd, empty, history, hostile, what_if
+from tests.pipeline.report_tables import HOSTILE, add, at, crowd, empty, history, hostile, what_if
 
 out = Path(sys.argv[1])
 with_what_if = history()
 what_if(with_what_if)
+for partition in range(5):
+    held_up = {"stable_offset": 10, "end_offset": 20 + partition, "producer_id": 8, "since": at(20), "groups": ["app"]}
+    add(with_what_if, "open_transactions", topic="ledger", partition=partition, **held_up)
 cases = {
     "history": with_what_if,
     "plain": history(),
