@@ -1,6 +1,7 @@
 """What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
 
-from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER, SYMPTOMS, TABLES, TableSchema
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER, TABLES, TableSchema
 from groupcoord.pipeline.watch.metric_names import METRICS
 
 

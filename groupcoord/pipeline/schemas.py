@@ -4,11 +4,11 @@ A type is written as Spark's DDL writes it, so that nothing here needs Spark. ``
 millisecond. A time that a record does not have (-1 in Kafka) is null; one that no calendar has is the nearest that one has.
 """
 
-import math
 import re
 import textwrap
-from collections.abc import Mapping
 from typing import NamedTuple
+
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
 
 
 class ColumnSchema(NamedTuple):
@@ -456,42 +456,6 @@ MEMBERS = table_schema(f"""
     is_settled boolean: is it there, in the epoch of the group, with just what it is to have? Also if it is gone
     until_ts timestamp: when the next change of this member came; null: none came
 """)
-
-
-class HealthSymptom(NamedTuple):
-    """What counts against the health of a group: a column of ``group_health``, what it counts, its table, and its points.
-
-    ``among`` is the column of what there is of it: if that is known, its share counts, and not how many there are.
-    """
-
-    column: str
-    meaning: str
-    table: str
-    points: int
-    among: str | None = None
-
-
-SYMPTOMS = (
-    HealthSymptom("storms", "storms of rebalances", "storms", 5),
-    HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4, "partitions"),
-    HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_pauses", 3),
-    HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
-    HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),
-    HealthSymptom("rebalances", "rebalances", "rebalances", 1),
-)
-"""What the score of a group is made of. A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its
-points, three times twice as many, seven times three times as many. So a group with one symptom all day does not hide one with
-several at times. Of late partitions the share counts: all of them are one group that is late, and give the points once."""
-
-
-def score_parts(counts: Mapping[str, int]) -> dict[str, float]:
-    """What each symptom adds to the score, by the name of its column; ``counts`` has how often each was seen."""
-    return {one.column: one.points * math.log2(1 + _seen(one, counts)) for one in SYMPTOMS}
-
-
-def _seen(symptom: HealthSymptom, counts: Mapping[str, int]) -> float:
-    seen = counts[symptom.column]
-    return seen if symptom.among is None else seen / max(1, counts[symptom.among])
 
 
 _POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from groupcoord.pipeline.schemas import END_EVENTS, SYMPTOMS, TABLES, score_parts
+from groupcoord.pipeline.health_symptoms import SYMPTOMS, score_parts
+from groupcoord.pipeline.schemas import END_EVENTS, TABLES
 from tests.pipeline.plain_reader import Tables
 
 START = 1_767_225_600_000

@@ -9,10 +9,11 @@ import pytest
 from groupcoord.cli.main import main
 from groupcoord.page import embedding
 from groupcoord.page.embedding import PageNotBuiltError
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
 from groupcoord.pipeline.report.build_report import RANKED, build_report
 from groupcoord.pipeline.report.report_files import iso_time, render_page, report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import Report
-from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS, SYMPTOMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS
 from tests.page.conftest import Unpack
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import (

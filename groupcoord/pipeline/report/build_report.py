@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.health_symptoms import score_parts
 from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.group_details import (
     BY_LAG,
@@ -25,7 +26,6 @@ from groupcoord.pipeline.schemas import (
     LOG_PARTITIONS,
     OPEN_TRANSACTIONS,
     SOURCE_WARNINGS,
-    score_parts,
 )
 
 TABLE = "what_if_summary"

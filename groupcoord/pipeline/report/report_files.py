@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from groupcoord.page.embedding import built_page, embed
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.health_symptoms import SYMPTOMS
 from groupcoord.pipeline.report.report_model import Report
-from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS, SYMPTOMS
+from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH, SYMPTOMS, HealthSymptom
+from groupcoord.pipeline.health_symptoms import SYMPTOMS, HealthSymptom
+from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH
 
 _HIGHEST = ("kind", "kind_before", "state", "protocol", "generation", "members", "last_ts")
 """Columns of which the highest value counts."""

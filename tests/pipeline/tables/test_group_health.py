@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.schemas import SYMPTOMS, TABLES, score_parts
+from groupcoord.pipeline.health_symptoms import SYMPTOMS, score_parts
+from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.tables.group_health import group_health
 from tests.pipeline.frames import at, frame, member, since
 
