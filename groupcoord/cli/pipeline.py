@@ -204,7 +204,8 @@ def _run(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
     from groupcoord.pipeline.run import RunOptions, run_pipeline  # noqa: PLC0415
     from groupcoord.pipeline.run_output import RunOutput, refuse_unwritable  # noqa: PLC0415
-    from groupcoord.pipeline.sources.factory import ends_of_file, plan_source  # noqa: PLC0415
+    from groupcoord.pipeline.sources.factory import plan_source  # noqa: PLC0415
+    from groupcoord.pipeline.sources.topic_ends import ends_of_file  # noqa: PLC0415
     from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
 
     built_page(ENTRY)  # who has none shall hear of it before Spark has worked for it

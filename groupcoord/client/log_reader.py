@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.fetcher import BY_NAME
@@ -28,6 +29,9 @@ from groupcoord.protocol.errors import ErrorCode
 REQUEST_TIMEOUT_MS = 30_000
 LATEST, EARLIEST = -1, -2
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+ONE_BATCH = 1
+"""So few bytes that a broker gives one batch, however large that is (KIP-74)."""
+MANY_BATCHES = 1 << 20
 _FIRST_PAUSE_S = 0.1
 T = TypeVar("T")
 
@@ -116,6 +120,19 @@ class LogReader:
         Raises BrokerError: OFFSET_OUT_OF_RANGE if the log begins after ``offset`` or ends before it.
         """
         return self._retry(lambda: self._fetch(partition, offset, max_bytes, max_wait_ms))
+
+    def first_record(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """The record at ``offset``, or the first one behind it; None if there are at most markers of transactions.
+
+        Raises BrokerError as ``fetch`` does, and CorruptRecordsError.
+        """
+        max_bytes = ONE_BATCH
+        while data := self.fetch(partition, offset, max_bytes).records:
+            records, offset = decode_records(partition, data, offset)
+            if records:
+                return records[0]
+            max_bytes = MANY_BATCHES  # markers, or what compaction has left of a batch
+        return None
 
     def open_transactions(self, partition: TopicPartition) -> list[OpenTransaction]:
         """The open transactions of ``partition``, the first to begin first (DescribeProducers, KIP-664)."""

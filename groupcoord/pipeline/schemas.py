@@ -246,6 +246,10 @@ LAG = table_schema("""
     status string: by Burrow's published rules, from the last ten commits: `OK`, `WARN` (lag never fell), `STOP` (no commit
         for longer than these ten took), `STALL` (commits, but the same offset), `REWIND` (an offset went back, and what was
         committed before is not reached again); null: no end is known
+    lag_seconds double s: how old the first record is that the group has not read; 0: there is none, or only markers of
+        transactions; null: unknown. The source `kafka:` asks for the time of that record where the lag is among the 1,000
+        longest. Where it is not asked, and the end was observed before and after that record, it is interpolated between these
+        two observations: wrong by no more than they are apart
 """)
 
 COMMIT_GAPS = table_schema("""
@@ -481,11 +485,12 @@ GROUP_HEALTH = table_schema(f"""
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
     lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
+    max_lag_seconds double s: highest of their `lag_seconds`; null: none is known
     whole_from_ts timestamp: from when on nothing is missing in the partition of the log that the group is in; null: nothing is
     score double points: how troubled it is, see above
 """)
 
-GROUP_COUNTS = [column.name for column in GROUP_HEALTH.columns[8:-3]]
+GROUP_COUNTS = GROUP_HEALTH.names[GROUP_HEALTH.names.index("rebalances") : GROUP_HEALTH.names.index("lag")]
 """The columns of ``group_health`` that count something, to be summed up."""
 
 BAD_RECORDS = table_schema("""
@@ -543,7 +548,10 @@ END_OFFSETS = table_schema("""
     end_offsets by topic, partition, at: Where topics end: from the cluster, or from the file of `--end-offsets`. Not kept.
     topic, partition
     end_offset bigint: offset behind the last record
+    log_start_offset bigint: offset of the first record that there is; null: unknown
     at timestamp: when that was so; null: at the end of the log
+    unread array<struct<committed_offset:bigint,at:timestamp>>: for offsets that groups have committed, the time of the first
+        record from there on; null: there is none. Offsets for which that is not known are missing
     open_transaction struct<stable_offset:bigint,producer_id:bigint,since:timestamp>: where a consumer that reads committed
         stops before that end, who began the transaction that it waits for, and when; null: it does not, or it is not known
 """)

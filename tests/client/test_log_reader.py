@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 from groupcoord import Cluster, SyncCluster
-from groupcoord.client.client_errors import BrokerError, ClientError
-from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
+from groupcoord.assignors import TopicPartition
+from groupcoord.client.client_errors import BrokerError, ClientError, CorruptRecordsError
+from groupcoord.client.log_reader import (
+    EARLIEST,
+    LATEST,
+    MANY_BATCHES,
+    ONE_BATCH,
+    READ_COMMITTED,
+    FetchedBatches,
+    LogReader,
+)
 from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
 from groupcoord.client.option_parsing import parse_address
 from groupcoord.core.effects import LogRecord
@@ -18,7 +27,15 @@ from groupcoord.protocol.apis.describe_producers import (
     TopicResponse,
 )
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
-from groupcoord.protocol.batches.record_batch import records_in
+from groupcoord.protocol.batches.record_batch import (
+    EndTransactionMarker,
+    build_batch,
+    build_marker,
+    empty_batch,
+    read_header,
+    records_in,
+)
+from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from tests.offsets_log.test_cluster_source import host_and_port
 
@@ -52,6 +69,49 @@ def test_a_log_is_read(reader: LogReader, server: SyncCluster) -> None:
     assert reader.offsets([P, ("orders", 9), ("nowhere", 0)], EARLIEST) == {P: 0}
     assert reader.offsets([("orders", 0), P], LATEST) == {("orders", 0): 0, P: 3}
     assert [each.value for each in records_in(reader.fetch(P, 1, 1 << 20, max_wait_ms=1).records)] == [b"0", b"1", b"2"]
+
+
+def marker_at(offset: int) -> bytes:
+    end = EndTransactionMarker(committed=True, coordinator_epoch=0, timestamp_ms=5)
+    return build_marker(offset, end, leader_epoch=0, producer_id=7, producer_epoch=0)
+
+
+def test_the_first_record_is_found_behind_what_is_none(server: SyncCluster) -> None:
+    """A batch in which compaction has left no record and a marker come before it; a marker alone is no record."""
+    empty = empty_batch(read_header(build_batch([Record(0, 1, None, b"gone")], leader_epoch=0)))
+    marker = marker_at(1)
+    batch = build_batch([Record(offset, 10 * offset, None, b"") for offset in (2, 3)], base_offset=2, leader_epoch=0)
+    asked: list[tuple[int, int]] = []
+    batches = {0: empty, 1: marker + batch, 2: batch, 3: batch}
+
+    class Reader(LogReader):
+        def fetch(
+            self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0
+        ) -> FetchedBatches:
+            asked.append((offset, max_bytes))
+            return FetchedBatches(batches.get(offset, b""), [])
+
+    with Reader([host_and_port(server)], client_id="test") as reader:
+        found = reader.first_record(P, 0)
+        assert found is not None
+        assert (found.offset, found.timestamp_ms) == (2, 20)
+        assert asked == [(0, ONE_BATCH), (1, MANY_BATCHES)]
+        found = reader.first_record(P, 3)
+        assert found is not None
+        assert (found.offset, found.timestamp_ms) == (3, 30)
+        assert reader.first_record(P, 4) is None
+        batches[4] = marker_at(4)
+        assert reader.first_record(P, 4) is None
+        batches[5] = b"\xff" * 100
+        with pytest.raises(CorruptRecordsError):
+            reader.first_record(P, 5)
+
+
+def test_the_first_record_is_fetched_from_a_server(reader: LogReader) -> None:
+    found = reader.first_record(P, 1)
+    assert found is not None
+    assert (found.offset, found.value) == (1, b"1")
+    assert reader.first_record(P, 3) is None
 
 
 def test_what_does_not_exist_is_told(reader: LogReader, pauses: list[float]) -> None:

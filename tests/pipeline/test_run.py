@@ -330,7 +330,8 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
         expected = sorted((row["log_partition"], row["log_offset"]) for row in log_of(spark, files).collect())
         assert places == expected
         assert plan.ends is not None
-        wanted = spark.createDataFrame([("orders", 0), ("nowhere", 7)], "topic string, partition int")
+        offsets: list[Any] = [("orders", 0, 0), ("nowhere", 7, 0)]
+        wanted = spark.createDataFrame(offsets, "topic string, partition int, committed_offset bigint")
         assert [(row["topic"], row["end_offset"]) for row in plan.ends(wanted).collect()] == [("orders", 0)]
         spark.dataSource.register(OffsetsSource)
         stream = spark.readStream.format("groupcoord").options(bootstrap=address, maxrecords="100").load()

@@ -108,6 +108,7 @@ class GroupSummary:
     lag: int | None
     whole_from_ms: int | None
     score: float
+    max_lag_seconds: float | None = None
     points: dict[str, float] = field(default_factory=dict)
 
 
@@ -315,6 +316,7 @@ class PartitionLag(NamedTuple):
     lag: int | None
     last_commit_ms: int | None
     status: str | None
+    lag_seconds: float | None = None
 
 
 class CommitGap(NamedTuple):

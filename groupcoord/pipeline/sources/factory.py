@@ -1,4 +1,4 @@
-"""The source that ``--source`` names, to be read once or followed as a stream; and where topics end, for lags.
+"""The source that ``--source`` names, to be read once or followed as a stream.
 
 There are ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE`` and ``connector:HOST:PORT``. The first and the last can be
 followed.
@@ -13,16 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
-from groupcoord.pipeline.sources.kafka_source import LATEST, READ_UNCOMMITTED, ClusterReader
+from groupcoord.pipeline.sources.kafka_source import READ_UNCOMMITTED, ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
     PIECE_BYTES,
     Folder,
@@ -34,6 +30,7 @@ from groupcoord.pipeline.sources.segment_files import (
     read_piece,
     survey,
 )
+from groupcoord.pipeline.sources.topic_ends import ends_of_cluster
 
 FEW = 50_000
 """Fewer records are read in this process."""
@@ -52,10 +49,10 @@ class SourcePlan:
     ``spec`` is the text after ``--source``. ``about`` is about how many records there are, as far as that is known before Spark
     starts. ``read`` gives the records as LOG, or the numbers of the tasks that will read them, of which there are ``tasks``;
     ``open_batches`` turns its record batches into such of LOG, and of PLACES for what is hidden, inside the task that decodes
-    them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns a frame with
-    the columns ``topic`` and ``partition`` into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do
-    not have them. ``remarks`` are what is known once all was read. ``survey`` gives the plan to read by, where tasks of Spark
-    have to look through the source before it is read.
+    them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns
+    CURRENT_OFFSETS into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do not have them. ``remarks`` are
+    what is known once all was read. ``survey`` gives the plan to read by, where tasks of Spark have to look through the source
+    before it is read.
     """
 
     spec: str
@@ -78,59 +75,6 @@ class SourcePlan:
     def surveyed(self, spark: SparkSession) -> "SourcePlan":
         """The plan to read by. Raises PipelineError if there is nothing that could be read."""
         return self if self.survey is None else self.survey(spark)
-
-
-_NEEDED = {"topic", "partition", "end_offset"}
-
-
-def ends_of_cluster(wanted: DataFrame, options: Mapping[str, str], now_ms: int) -> DataFrame:
-    """The ends of the partitions in ``wanted`` (``topic``, ``partition``) as END_OFFSETS; what is not there is missing."""
-    return (
-        wanted.select("topic", "partition").distinct().coalesce(1).mapInArrow(_asking(options, now_ms), END_OFFSETS.ddl)
-    )
-
-
-def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def ask(batches: Iterator[Any]) -> Iterator[Any]:
-        with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
-            for batch in batches:
-                pairs = zip(batch.column("topic").to_pylist(), batch.column("partition").to_pylist(), strict=True)
-                found = cluster.offsets(set(pairs), LATEST)
-                held_up = kafka_source.held_up_partitions(options, found)
-                rows = [
-                    {
-                        "topic": topic,
-                        "partition": partition,
-                        "end_offset": end,
-                        "at": now_ms * 1000,
-                        "open_transaction": held_up.get((topic, partition)),
-                    }
-                    for (topic, partition), end in found.items()
-                ]
-                yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
-
-    return ask
-
-
-def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
-    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset`` and, if several were
-    observed one after the other, ``at`` (a time as ISO 8601 says it). Raises PipelineError.
-    """
-    if "://" not in path and not Path(path).exists():
-        raise PipelineError(f"there is no file {path}")
-    frame = spark.read.option("header", "true").csv(path) if path.endswith(".csv") else spark.read.json(path)
-    if missing := sorted(_NEEDED - set(frame.columns)):
-        raise PipelineError(
-            f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"
-        )
-    at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
-    return frame.select(
-        "topic",
-        F.col("partition").cast("int"),
-        F.col("end_offset").cast("bigint"),
-        at.alias("at"),
-        F.lit(None).cast(END_OFFSETS.columns[-1].type).alias("open_transaction"),
-    ).where("topic is not null and partition is not null and end_offset is not null")
 
 
 def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
@@ -279,7 +223,7 @@ Positions = dict[str, int]
 class StreamSource:
     """``identity`` tells one source from another. ``load`` gives LOG, for ever. ``positions`` are where each partition of the
     log is at, as Spark's checkpoint says it. ``bounds`` and ``ends`` ask the cluster: the first offsets and ends of the log,
-    and, at a time in milliseconds, the ends of the topics and partitions in a frame; None where there is no way to ask.
+    and, at a time in milliseconds, END_OFFSETS for CURRENT_OFFSETS; None where there is no way to ask.
     """
 
     spec: str

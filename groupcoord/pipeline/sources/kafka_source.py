@@ -147,6 +147,15 @@ class ClusterReader:
             except UnsupportedVersionError:
                 return []
 
+    def first_record_ms(self, topic: str, partition: int, offset: int) -> int | None:
+        """The time of the first record from ``offset`` on, -1 if it has none; None if there is no record, but markers at most.
+
+        Raises OffsetOutOfRangeError if the log begins after ``offset``, or ends before it.
+        """
+        with _pipeline_errors():
+            found = self._log.first_record((topic, partition), offset)
+            return None if found is None else found.timestamp_ms
+
     def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
         """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
 

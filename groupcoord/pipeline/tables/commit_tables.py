@@ -223,6 +223,20 @@ _STATUS = """case
     end"""
 
 
+_FETCHED = "get(filter(unread, u -> u.committed_offset = committed_offset), 0)"
+"""What the cluster said of the first record that is not read."""
+_BEFORE = "try_element_at(filter(observed, o -> o.end_offset <= committed_offset), -1)"
+"""The last observation of the end before that record was appended."""
+_AFTER = "get(filter(observed, o -> o.ms > before.ms), 0)"
+"""The first observation after it, which was behind what is committed."""
+_APPENDED_MS = """coalesce(unix_millis(fetched.at), before.ms + (after.ms - before.ms)
+    * (double(committed_offset) - before.end_offset) / (double(after.end_offset) - before.end_offset))"""
+_LAG_SECONDS = """case
+    when lag = 0 or (lag > 0 and fetched is not null and fetched.at is null) then 0D
+    when lag > 0 and appended_ms is not null then greatest(0D, (now_ms - appended_ms) / 1000D)
+    end"""
+
+
 def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
     """The rows of ``held_up`` (END_OFFSETS) as OPEN_TRANSACTIONS, with the groups whose ``current`` offsets are there."""
     groups = current.groupBy(*PARTITION).agg(F.sort_array(F.collect_set("group")).alias("groups"))
@@ -243,16 +257,22 @@ def lag(
     """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``."""
     offsets = current.select("group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"))
     if ends is None:
-        unknown = {"end_offset": "bigint", "lag": "bigint", "status": "string"}
-        return offsets.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in unknown.items())).select(
+        unknown = [column for column in LAG.columns if column.name not in offsets.columns]
+        return offsets.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in unknown)).select(
             *LAG.names
         )
     last = ends.groupBy(*PARTITION).agg(
-        F.max_by("end_offset", F.coalesce(F.unix_millis("at"), F.lit(1 << 62))).alias("end_offset"),
+        *(
+            F.max_by(name, F.coalesce(F.unix_millis("at"), F.lit(1 << 62))).alias(name)
+            for name in ("end_offset", "unread")
+        ),
         F.expr(
             "transform(slice(sort_array(collect_list(struct(coalesce(unix_millis(at), shiftleft(1L, 62)) as ms, end_offset)), "
             f"false), 1, {RECENT}), e -> e.end_offset)"
         ).alias("last_ends"),
+        F.expr(
+            "sort_array(collect_list(struct(unix_millis(at) as ms, end_offset)) filter (where at is not null))"
+        ).alias("observed"),
     )
     return (
         offsets.join(last, PARTITION, "left")
@@ -268,8 +288,12 @@ def lag(
             f"{_REWOUND_AT} as rewound_at",
             "transform(recent, r -> r.offset) as offsets",
             "transform(filter(recent, r -> r.lag is not null), r -> r.lag) as lags",
+            f"{_FETCHED} as fetched",
+            f"{_BEFORE} as before",
         )
-        .select("*", F.expr(_STATUS).alias("status"))
+        .selectExpr("*", f"{_AFTER} as after")
+        .selectExpr("*", f"{_APPENDED_MS} as appended_ms")
+        .selectExpr("*", f"{_STATUS} as status", f"{_LAG_SECONDS} as lag_seconds")
         .select(*LAG.names)
     )
 

@@ -42,6 +42,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         .agg(
             F.count("*").alias("partitions"),
             F.try_sum("lag").alias("lag"),
+            F.max("lag_seconds").alias("max_lag_seconds"),
             F.max("last_commit_ts").alias("last_ts"),
             F.count_if(F.col("status") != "OK").alias("late_partitions"),
         ),
@@ -60,7 +61,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
     summed = every.groupBy("group").agg(
         *(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name) for name in GROUP_COUNTS),
         *(F.max(name).alias(name) for name in _HIGHEST),
-        F.max("lag").alias("lag"),
+        *(F.max(name).alias(name) for name in ("lag", "max_lag_seconds")),
         F.min("first_ts").alias("first_ts"),
     )
     # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.

@@ -7,8 +7,9 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.sources.factory import ends_of_cluster, plan_source
+from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.sources.kafka_source import NAME, OffsetsSource
+from groupcoord.pipeline.sources.topic_ends import ends_of_cluster
 from tests.client.test_security_real_kafka import Secured, secured
 
 __all__ = ["secured"]  # the fixture
@@ -34,7 +35,8 @@ def test_the_log_and_the_ends_of_topics_are_read(spark: SparkSession, secured: S
     spark.dataSource.register(OffsetsSource)
     keys = [bytes(row.key) for row in spark.read.format(NAME).options(**options).load().select("key").collect()]
     assert any(b"late" in key and b"__consumer_offsets" in key for key in keys)
-    wanted = spark.createDataFrame([("__consumer_offsets", 0), ("nowhere", 0)], "topic string, partition int")
+    places = [("__consumer_offsets", 0, 0), ("nowhere", 0, 0)]
+    wanted = spark.createDataFrame(places, "topic string, partition int, committed_offset bigint")
     [end] = ends_of_cluster(wanted, options, 1000).collect()
     assert (end.topic, end.partition) == ("__consumer_offsets", 0)
     plan = plan_source(f"kafka:{bootstrap}", {"commandconfig": str(config)}).surveyed(spark)

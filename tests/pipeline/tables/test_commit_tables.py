@@ -347,6 +347,48 @@ def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:
     assert rows(lag(current(commits), taken, partition_statistics(commits), known, at(11)), "status") == [("OK",)]
 
 
+def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: SparkSession) -> None:
+    """Each case is a topic of its own, in which 5 is committed: what is known of the topic, and its lag in seconds at 100."""
+    cases: dict[str, tuple[list[dict[str, Any]], float | None]] = {
+        "nothing is known": ([], None),
+        "all is read": ([{"end_offset": 5}], 0.0),
+        "the record was fetched": ([{"end_offset": 9, "unread": [(4, at(1)), (5, at(30)), (6, at(99))]}], 70.0),
+        "it is younger than now": ([{"end_offset": 9, "unread": [(5, at(101))]}], 0.0),
+        "there are only markers": ([{"end_offset": 9, "unread": [(5, None)]}], 0.0),
+        "it was not fetched": ([{"end_offset": 9, "unread": [(4, at(1))]}], None),
+        "the newest look counts": (
+            [{"end_offset": 9, "at": at(90), "unread": [(5, at(40))]}, {"end_offset": 7, "at": at(50), "unread": []}],
+            60.0,
+        ),
+        "it came between two looks": (
+            [{"end_offset": end, "at": at(when)} for end, when in ((1, 0), (3, 20), (7, 40), (9, 80))],
+            70.0,
+        ),
+        "the end was right there": ([{"end_offset": end, "at": at(when)} for end, when in ((5, 20), (7, 40))], 80.0),
+        "it is older than all looks": ([{"end_offset": end, "at": at(when)} for end, when in ((6, 20), (7, 40))], None),
+        "it is younger than all looks": ([{"end_offset": 3, "at": at(20)}, {"end_offset": 9}], None),
+        "the topic was made anew": (
+            [{"end_offset": end, "at": at(when)} for end, when in ((50, 0), (4, 20), (6, 60))],
+            60.0,
+        ),
+        "numbers that are too large": (
+            [{"end_offset": end, "at": at(when)} for end, when in ((-(1 << 63), 0), ((1 << 63) - 1, 80))],
+            60.0,
+        ),
+    }
+    commits = frame(spark, COMMITS, [commit(place, 5, topic=topic) for place, topic in enumerate(cases)])
+    known = frame(
+        spark,
+        END_OFFSETS,
+        [{"topic": topic, "partition": 0, **one} for topic, (looks, _) in cases.items() for one in looks],
+    )
+    taken, _, _ = stepped(spark, commits)
+    found = lag(current(commits), taken, partition_statistics(commits), known, at(100))
+    assert {row["topic"]: row["lag_seconds"] for row in found.collect()} == {
+        topic: expected for topic, (_, expected) in cases.items()
+    }
+
+
 def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) -> None:
     offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10], 4: [0, 2]}
     hidden = {4: [3, 1]}

@@ -27,8 +27,24 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"group": "only", "window_start": at(60), "window_end": at(120), "commits": 1},
     ],
     "lag": [
-        {"group": "app", "topic": "t", "partition": 0, "lag": 7, "status": "STOP", "last_commit_ts": at(99)},
-        {"group": "app", "topic": "t", "partition": 1, "lag": 1, "status": "OK", "last_commit_ts": at(98)},
+        {
+            "group": "app",
+            "topic": "t",
+            "partition": 0,
+            "lag": 7,
+            "status": "STOP",
+            "last_commit_ts": at(99),
+            "lag_seconds": 61.5,
+        },
+        {
+            "group": "app",
+            "topic": "t",
+            "partition": 1,
+            "lag": 1,
+            "status": "OK",
+            "last_commit_ts": at(98),
+            "lag_seconds": 2.0,
+        },
         {"group": "app", "topic": "t", "partition": 2},
         {"group": "huge", "topic": "t", "partition": 0, "lag": 2**63 - 1},
         {"group": "huge", "topic": "t", "partition": 1, "lag": 2**63 - 1},
@@ -94,6 +110,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
         "moved": 7,
         "commits": 11,
         "lag": 8,
+        "max_lag_seconds": 61.5,
         "score": round(sum(score_parts(counts).values()), 2),
     }
 

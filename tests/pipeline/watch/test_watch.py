@@ -84,11 +84,9 @@ class Cut:
             return spark.readStream.schema(LOG.ddl).option("maxFilesPerTrigger", 1).parquet(str(self.folder))
 
         def ends(wanted: DataFrame, now_ms: int) -> DataFrame:
-            none = F.lit(None).cast(END_OFFSETS.columns[-1].type).alias("open_transaction")
             end = F.expr("500 + 100L * partition").alias("end_offset")
-            return wanted.select(
-                "topic", "partition", end, F.timestamp_millis(F.lit(now_ms)).alias("at"), none
-            ).distinct()
+            known = wanted.select("topic", "partition", end, F.timestamp_millis(F.lit(now_ms)).alias("at")).distinct()
+            return wanted.sparkSession.createDataFrame([], END_OFFSETS.ddl).unionByName(known, allowMissingColumns=True)
 
         return StreamSource(
             spec="files",

@@ -165,6 +165,7 @@ export interface Lag {
   lag: number | null;
   last_commit_ts: number | null;
   status: string | null;
+  lag_seconds: number | null;
 }
 
 export interface GroupDetail {

@@ -1,6 +1,6 @@
 /** Tables that stand in several places: of one group, and of all. */
 import type { AssignorResult, Lag } from "./model.ts";
-import { bars, count, figures, Name, name, Table, text, time, words, type Cell } from "./table.tsx";
+import { bars, count, figures, Name, name, span, Table, text, time, words, type Cell } from "./table.tsx";
 
 /** Where each group has its own part of the page, by its name. */
 export type Anchors = Map<string, string>;
@@ -17,11 +17,11 @@ export function LagTable({ caption, lags, anchors }: { caption: string; lags: La
       caption={caption}
       columns={[
         ...(anchors ? [words("Group")] : []),
-        words("Topic"), figures("Partition"), bars("Lag", "records"), words("Status"), figures("Committed", "offset"), figures("End", "offset"), words("Last commit", "UTC"),
+        words("Topic"), figures("Partition"), bars("Lag", "records"), figures("Oldest unread", "age"), words("Status"), figures("Committed", "offset"), figures("End", "offset"), words("Last commit", "UTC"),
       ]}
       rows={lags.map((one) => [
         ...(anchors ? [groupName(one.group, anchors)] : []),
-        name(one.topic), count(one.partition), count(one.lag), text(one.status ?? "unknown"), count(one.committed_offset), count(one.end_offset), time(one.last_commit_ts),
+        name(one.topic), count(one.partition), count(one.lag), span(one.lag_seconds), text(one.status ?? "unknown"), count(one.committed_offset), count(one.end_offset), time(one.last_commit_ts),
       ])}
     />
   );

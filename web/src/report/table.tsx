@@ -1,7 +1,7 @@
 /** Tables that sort by any column, a page of rows at a time, and the parts that their cells are made of. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { isoTime, moment, number, shortened, UNKNOWN, visible } from "./text.ts";
+import { duration, isoTime, moment, number, shortened, UNKNOWN, visible } from "./text.ts";
 
 export interface Column {
   title: string;
@@ -39,6 +39,7 @@ export const bars = (title: string, unit = "", bar: BarOptions = {}): Column => 
 export const text = (said: string): Cell => ({ shown: visible(said), value: said });
 export const name = (said: string, longest?: number): Cell => ({ shown: <Name text={said} longest={longest} />, value: said });
 export const time = (ms: number | null, withMs = false): Cell => ({ shown: <Time ms={ms} withMs={withMs} />, value: ms });
+export const span = (seconds: number | null): Cell => ({ shown: seconds === null ? UNKNOWN : duration(1_000 * seconds), value: seconds });
 export const count = (value: number | null, digits = 0, fill?: string): Cell => ({ shown: number(value, digits), value, ...(fill && { fill }) });
 
 /** So many rows of a table are shown at a time. */

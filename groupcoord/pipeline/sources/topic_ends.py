@@ -1,0 +1,124 @@
+"""Where topics end, for lags: asked of the cluster, or from a file.
+
+A cluster is also asked where they begin, what is behind open transactions, and how old the first record is that a group has
+not read. No request gives the time of an offset, so that takes a fetch of one batch each: for a bounded number of them.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from groupcoord.pipeline.arrow_columns import EARLIEST_MS, LATEST_MS, arrow_schema
+from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.schemas import END_OFFSETS
+from groupcoord.pipeline.sources import kafka_source
+from groupcoord.pipeline.sources.kafka_source import EARLIEST, LATEST, READ_UNCOMMITTED, ClusterReader
+
+MOST_ASKED = 1_000
+"""For so many committed offsets at most the first unread record is fetched, those with the longest lags."""
+ASKING_S = 10.0
+"""So long at most: what lies in a remote tier takes its time."""
+_NEEDED = {"topic", "partition", "end_offset"}
+_ASKED = [column for column in END_OFFSETS.columns if column.name in ("log_start_offset", "unread", "open_transaction")]
+"""What only a cluster tells."""
+
+
+def ends_of_cluster(current: DataFrame, options: Mapping[str, str], now_ms: int) -> DataFrame:
+    """END_OFFSETS of the partitions in ``current`` (``topic``, ``partition``, ``committed_offset``); what is not there is
+    missing."""
+    places = current.groupBy("topic", "partition").agg(F.collect_set("committed_offset").alias("committed"))
+    return places.coalesce(1).mapInArrow(_asking(options, now_ms), END_OFFSETS.ddl)
+
+
+def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def ask(batches: Iterator[Any]) -> Iterator[Any]:
+        rows: list[dict[str, Any]] = []
+        committed: dict[tuple[str, int], list[int]] = {}
+        with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
+            for batch in batches:
+                topics, partitions, offsets = (column.to_pylist() for column in batch.columns)
+                wanted = set(zip(topics, partitions, strict=True))
+                committed |= zip(zip(topics, partitions, strict=True), offsets, strict=True)
+                starts, ends = cluster.offsets(wanted, EARLIEST), cluster.offsets(wanted, LATEST)
+                held_up = kafka_source.held_up_partitions(options, ends)
+                rows += [
+                    {
+                        "topic": topic,
+                        "partition": partition,
+                        "end_offset": end,
+                        "log_start_offset": starts.get((topic, partition)),
+                        "at": now_ms * 1000,
+                        "unread": [],
+                        "open_transaction": held_up.get((topic, partition)),
+                    }
+                    for (topic, partition), end in ends.items()
+                ]
+            fetch_first_unread(cluster, rows, committed)
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
+
+    return ask
+
+
+def fetch_first_unread(
+    cluster: ClusterReader,
+    rows: list[dict[str, Any]],
+    committed: Mapping[tuple[str, int], list[int]],
+    *,
+    most: int = MOST_ASKED,
+    patience_s: float = ASKING_S,
+) -> None:
+    """Add to ``unread`` of ``rows`` (END_OFFSETS) the times of the first records behind what is ``committed``.
+
+    What the cluster does not let be read, or is damaged, remains unknown.
+    """
+    late = [
+        (row["end_offset"] - offset, offset, row)
+        for row in rows
+        for offset in committed[row["topic"], row["partition"]]
+        if offset < row["end_offset"]
+    ]
+    late.sort(key=lambda one: one[0], reverse=True)
+    until = time.monotonic() + patience_s
+    for _, offset, row in late[:most]:
+        if time.monotonic() >= until:
+            return
+        start = max(offset, row["log_start_offset"])
+        try:
+            record_ms = cluster.first_record_ms(row["topic"], row["partition"], start)
+        except PipelineError:
+            continue
+        if record_ms is None:
+            row["unread"].append({"committed_offset": offset, "at": None})
+        elif record_ms >= 0:
+            at = min(max(record_ms, EARLIEST_MS), LATEST_MS) * 1000
+            row["unread"].append({"committed_offset": offset, "at": at})
+
+
+def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
+    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset`` and, if several were
+    observed one after the other, ``at`` (a time as ISO 8601 says it). Raises PipelineError.
+    """
+    if "://" not in path and not Path(path).exists():
+        raise PipelineError(f"there is no file {path}")
+    frame = spark.read.option("header", "true").csv(path) if path.endswith(".csv") else spark.read.json(path)
+    if missing := sorted(_NEEDED - set(frame.columns)):
+        raise PipelineError(
+            f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"
+        )
+    at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
+    return (
+        frame.select(
+            "topic",
+            F.col("partition").cast("int"),
+            F.col("end_offset").cast("bigint"),
+            at.alias("at"),
+            *(F.lit(None).cast(column.type).alias(column.name) for column in _ASKED),
+        )
+        .select(*END_OFFSETS.names)
+        .where("topic is not null and partition is not null and end_offset is not null")
+    )

@@ -1,0 +1,138 @@
+"""Lags of a small cluster whose records have known times: groupcoord's server, and a real Kafka beside Kafka's own tools."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from groupcoord import Cluster
+from groupcoord.pipeline.run import RunOptions
+from groupcoord.pipeline.sources.kafka_source import READ_UNCOMMITTED, ClusterReader
+from groupcoord.pipeline.sources.topic_ends import fetch_first_unread
+from tests.clients.kafka_tools import KafkaTools
+from tests.conformance.settings import NO_RETENTION
+from tests.conftest import StartRealKafka
+from tests.pipeline.test_run import run
+
+HOUR_MS = 3_600_000
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+NOW_MS = round(NOW.timestamp() * 1000)
+COMMITTED = {"late": {0: 7, 1: 1, 2: 0}, "done": {0: 10, 1: 4, 2: 1}}
+"""Group → partition of ``orders`` → offset."""
+
+
+class Expected(NamedTuple):
+    """What a partition of ``orders`` shows to a group."""
+
+    lag: int
+    lag_seconds: float | None
+
+
+EXPECTED = {
+    ("late", 0): Expected(3, 3 * 3600.0),
+    ("late", 1): Expected(3, 2 * 3600.0),
+    ("late", 2): Expected(2, 5 * 3600.0),
+    ("done", 0): Expected(0, 0.0),
+    ("done", 1): Expected(0, 0.0),
+    ("done", 2): Expected(1, 0.0),
+}
+
+
+def fill(bootstrap: str) -> None:
+    """Ten records an hour apart in one compressed batch; four of which the first two are deleted; one and a marker."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic("orders", 3, 1)]).values():
+        made.result()
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 100, "compression.type": "gzip"})
+    for partition, count in ((0, 10), (1, 4)):
+        for number in range(count):
+            producer.produce("orders", b"x", partition=partition, timestamp=NOW_MS - (count - number) * HOUR_MS)
+    producer.flush()
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "till"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("orders", b"x", partition=2, timestamp=NOW_MS - 5 * HOUR_MS)
+    producer.commit_transaction()
+    for deleted in admin.delete_records([TopicPartition("orders", 1, 2)]).values():
+        deleted.result()
+    for group, offsets in COMMITTED.items():
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        places = [TopicPartition("orders", partition, offset) for partition, offset in offsets.items()]
+        consumer.commit(offsets=places, asynchronous=False)
+        consumer.close()
+
+
+def check(spark: SparkSession, bootstrap: str, out: Path) -> list[dict[str, Any]]:
+    """A run tells what is expected; returns the rows of ``lag``."""
+    tables = run(spark, f"kafka:{bootstrap}", out, RunOptions(now=NOW))
+    rows: list[dict[str, Any]] = tables["lag"]
+    assert {(row["group"], row["partition"]): (row["lag"], row["lag_seconds"]) for row in rows} == EXPECTED
+    health = {row["group"]: row for row in tables["group_health"]}
+    assert health["late"]["max_lag_seconds"] == 5 * 3600.0
+    return rows
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with Cluster(config={"offsets.topic.num.partitions": 2, "log.retention.ms": -1}).sync() as kafka:
+        fill(kafka.address)
+        yield kafka.address
+
+
+def test_a_run_tells_how_old_the_first_unread_record_is(spark: SparkSession, tmp_path: Path, address: str) -> None:
+    check(spark, address, tmp_path / "out")
+
+
+def test_of_a_real_kafka_it_tells_what_kafkas_own_tools_tell(
+    spark: SparkSession, tmp_path: Path, start_real_kafka: StartRealKafka
+) -> None:
+    properties = {**NO_RETENTION, "offsets.topic.num.partitions": "2", "log.retention.ms": "-1"}
+    with start_real_kafka(properties) as kafka:
+        fill(kafka.bootstrap_servers)
+        rows = check(spark, kafka.bootstrap_servers, tmp_path / "out")
+        tools = KafkaTools(kafka.bootstrap_servers, tmp_path)
+        said = tools.rows("kafka-consumer-groups", "--describe", "--all-groups")
+    described = {tuple(words[:6]) for words in said if words[1] == "orders"}
+    assert described == {
+        tuple(str(row[name]) for name in ("group", "topic", "partition", "committed_offset", "end_offset", "lag"))
+        for row in rows
+    }
+
+
+def asked(address: str, committed: Mapping[int, int], **limits: Any) -> dict[int, list[dict[str, Any]]]:
+    """What is found of ``committed`` offsets, by the partitions of ``orders``."""
+    rows: list[dict[str, Any]] = [
+        {"topic": "orders", "partition": partition, "end_offset": 10, "log_start_offset": 0, "unread": []}
+        for partition in committed
+    ]
+    places = {("orders", partition): [offset] for partition, offset in committed.items()}
+    with ClusterReader({"bootstrap": address}, isolation_level=READ_UNCOMMITTED) as cluster:
+        fetch_first_unread(cluster, rows, places, **limits)
+    return {row["partition"]: row["unread"] for row in rows}
+
+
+def test_only_the_longest_lags_are_asked_for_and_not_for_ever(address: str) -> None:
+    since = (NOW - timedelta(hours=3)) - datetime(1970, 1, 1, tzinfo=UTC)
+    found = {"committed_offset": 7, "at": since // timedelta(microseconds=1)}
+    assert asked(address, {0: 7}) == {0: [found]}
+    assert asked(address, {0: 7, 1: 2}, most=1)[0] == []
+    assert asked(address, {0: 7}, patience_s=0.0) == {0: []}
+
+
+def test_what_cannot_be_read_remains_unknown(address: str) -> None:
+    assert asked(address, {1: 1, 9: 1}) == {1: [], 9: []}  # deleted meanwhile, and no such partition
+
+
+def test_a_record_without_a_time_remains_unknown_and_one_of_no_calendar_has_the_nearest(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([-1, 1 << 62])
+    monkeypatch.setattr(ClusterReader, "first_record_ms", lambda *_: next(times))
+    assert asked(address, {0: 1}) == {0: []}
+    [found] = asked(address, {0: 1})[0]
+    assert datetime.fromtimestamp(found["at"] // 1_000_000, UTC).year == 9999
