@@ -20,6 +20,9 @@ class HealthSymptom(NamedTuple):
 
 SYMPTOMS = (
     HealthSymptom("storms", "storms of rebalances", "storms", 5),
+    HealthSymptom(
+        "lost_partitions", "partitions with records that were deleted before they were read", "lag", 5, "partitions"
+    ),
     HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4, "partitions"),
     HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_pauses", 3),
     HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
@@ -28,7 +31,7 @@ SYMPTOMS = (
 )
 """What the score of a group is made of. A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its
 points, three times twice as many, seven times three times as many. So a group with one symptom all day does not hide one with
-several at times. Of late partitions the share counts: all of them are one group that is late, and give the points once."""
+several at times. Of partitions the share counts: all of them late are one group that is late, and give the points once."""
 
 
 def score_parts(counts: Mapping[str, int]) -> dict[str, float]:

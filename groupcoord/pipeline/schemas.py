@@ -250,6 +250,9 @@ LAG = table_schema("""
         transactions; null: unknown. The source `kafka:` asks for the time of that record where the lag is among the 1,000
         longest. Where it is not asked, and the end was observed before and after that record, it is interpolated between these
         two observations: wrong by no more than they are apart
+    log_start_offset bigint: offset of the first record that the partition still has; null: unknown
+    records_lost bigint offsets: how many offsets before it the group has not read: their records were deleted, by retention or
+        by an administrator, and the group cannot read them any more; null: unknown
 """)
 
 COMMIT_GAPS = table_schema("""
@@ -465,7 +468,7 @@ MEMBERS = table_schema(f"""
 _POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)
 GROUP_HEALTH = table_schema(f"""
     group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
-        over six symptoms of points * log2(1 + how many), of late partitions points * log2(1 + their share): {_POINTS}.
+        over seven symptoms of points * log2(1 + how many), of partitions points * log2(1 + their share): {_POINTS}.
     group
     kind string: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071), or `simple`: it only commits
     state string: as in `current_groups`; null: the group is gone
@@ -484,6 +487,7 @@ GROUP_HEALTH = table_schema(f"""
     zombies bigint commits: rows of `zombies`
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
+    lost_partitions bigint partitions: of these, those in which `lag` has `records_lost`
     lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
     max_lag_seconds double s: highest of their `lag_seconds`; null: none is known
     whole_from_ts timestamp: from when on nothing is missing in the partition of the log that the group is in; null: nothing is

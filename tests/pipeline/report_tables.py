@@ -160,7 +160,7 @@ def history() -> Tables:
     """Two groups with a past, one that only commits, and one of KIP-848."""
     tables = empty()
     add_group(tables, "app", rebalances=3, moved=6, moved_needlessly=3, storms=1, commits=9, commit_gaps=1, zombies=1,
-              partitions=2, late_partitions=1, lag=70)  # fmt: skip
+              partitions=2, late_partitions=1, lost_partitions=1, lag=70)  # fmt: skip
     add_generation(tables, "app", 1, 0, {"a-1": 4})
     add_generation(tables, "app", 2, 30, {"a-1": 2, "b-2": 2}, "b joined")
     add_generation(tables, "app", 3, 90, {"b-2": 4}, "a left or timed out", "members_left", moved_needlessly=3, moved=4)
@@ -186,6 +186,9 @@ def history() -> Tables:
         end_offset=100,
         lag=70,
         status="STALL",
+        lag_seconds=61.5,
+        log_start_offset=35,
+        records_lost=5,
     )
     add(tables, "lag", group="app", partition=1, **committed, committed_offset=9)
     add(tables, "commit_gaps", group="app", topic="orders", partition=0, from_ts=at(7), to_ts=at(50), gap_seconds=43.0,
@@ -304,7 +307,7 @@ def hostile(names: list[str]) -> Tables:
         add_owner(tables, said, 0, 0, said, topic=said)
         add_commits(tables, said, 1, 2)
         lag = {"committed_offset": 1, "end_offset": 9, "lag": 8, "last_commit_ts": at(1), "status": said or None}
-        add(tables, "lag", group=said, topic=said, partition=0, **lag)
+        add(tables, "lag", group=said, topic=said, partition=0, log_start_offset=4, records_lost=3, **lag)
         add(tables, "bad_records", log_partition=0, log_offset=index, reason=said)
         add(tables, "generations", group=said, problem=said)
         add(tables, "source_warnings", where=said, what=said)

@@ -96,11 +96,12 @@ def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
         "storms": 5.0,
         "late_partitions": 2.34,  # one of two
         "commit_gaps": 3.0,
+        "lost_partitions": 2.92,
         "zombies": 3.0,
         "moved_needlessly": 4.0,
         "rebalances": 2.0,
     }
-    assert groups[0].score == 19.34
+    assert groups[0].score == 22.26
 
 
 def test_members_are_there_from_one_generation_to_the_next() -> None:
@@ -245,7 +246,9 @@ def test_a_group_that_only_commits_has_commits_and_nothing_else() -> None:
 
 def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:
     report = build(history())
-    assert [(one.group, one.lag) for one in report.lags] == [("app", 70)]
+    assert [(one.group, one.lag, one.lag_seconds) for one in report.lags] == [("app", 70, 61.5)]
+    assert [(one.group, one.records_lost) for one in report.losses] == [("app", 5)]
+    assert report.losses_left_out == 0
     assert report.statuses == (LagStatus("STALL", 1, 70), LagStatus(None, 1, None))
     app = detail(report, "app")
     assert [one.lag for one in app.lags] == [70]

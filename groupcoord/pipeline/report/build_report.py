@@ -86,6 +86,7 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
     open_transactions, left_open = _open_transactions(reader)
     what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
+    losses = _losses(reader)
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,
@@ -99,6 +100,8 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
         pauses_left_out=overview.commit_gaps - len(pauses),
         open_transactions=open_transactions,
         open_transactions_left_out=left_open,
+        losses=losses,
+        losses_left_out=overview.lost_partitions - len(losses),
         statuses=_statuses(reader),
         lags=_lags(reader),
         what_if=what_if,
@@ -242,6 +245,11 @@ def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:
 
 def _lags(reader: TableReader) -> tuple[model.PartitionLag, ...]:
     return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, BY_LAG, LISTED) if row["lag"])
+
+
+def _losses(reader: TableReader) -> tuple[model.PartitionLag, ...]:
+    order = sort_order("-records_lost group topic partition")
+    return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, order, LISTED) if row["records_lost"])
 
 
 def _quality(reader: TableReader, log_partitions: int) -> model.DataQuality:

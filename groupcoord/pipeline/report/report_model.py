@@ -79,6 +79,7 @@ class Overview:
     zombies: int = 0
     partitions: int = 0
     late_partitions: int = 0
+    lost_partitions: int = 0
     lag: int | None = None
     activity: ActivityHistogram | None = None
 
@@ -109,6 +110,7 @@ class GroupSummary:
     whole_from_ms: int | None
     score: float
     max_lag_seconds: float | None = None
+    lost_partitions: int = 0
     points: dict[str, float] = field(default_factory=dict)
 
 
@@ -317,6 +319,8 @@ class PartitionLag(NamedTuple):
     last_commit_ms: int | None
     status: str | None
     lag_seconds: float | None = None
+    log_start_offset: int | None = None
+    records_lost: int | None = None
 
 
 class CommitGap(NamedTuple):
@@ -440,6 +444,9 @@ class Report:
     pauses_left_out: int = 0
     open_transactions: tuple[OpenTransaction, ...] = ()
     open_transactions_left_out: int = 0
+    losses: tuple[PartitionLag, ...] = ()
+    """Where records were deleted before the group read them; most of them are first."""
+    losses_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()
     lags: tuple[PartitionLag, ...] = ()
     what_if: WhatIfResults | None = None

@@ -24,7 +24,7 @@ MOST_ASKED = 1_000
 ASKING_S = 10.0
 """So long at most: what lies in a remote tier takes its time."""
 _NEEDED = {"topic", "partition", "end_offset"}
-_ASKED = [column for column in END_OFFSETS.columns if column.name in ("log_start_offset", "unread", "open_transaction")]
+_ASKED = [column for column in END_OFFSETS.columns if column.name in ("unread", "open_transaction")]
 """What only a cluster tells."""
 
 
@@ -100,8 +100,10 @@ def fetch_first_unread(
 
 
 def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
-    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset`` and, if several were
-    observed one after the other, ``at`` (a time as ISO 8601 says it). Raises PipelineError.
+    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset``, perhaps
+    ``log_start_offset`` and, if several were observed one after the other, ``at`` (a time as ISO 8601 says it).
+
+    Raises PipelineError.
     """
     if "://" not in path and not Path(path).exists():
         raise PipelineError(f"there is no file {path}")
@@ -110,12 +112,14 @@ def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
         raise PipelineError(
             f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"
         )
+    start = F.col("log_start_offset") if "log_start_offset" in frame.columns else F.lit(None)
     at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
     return (
         frame.select(
             "topic",
             F.col("partition").cast("int"),
             F.col("end_offset").cast("bigint"),
+            start.cast("bigint").alias("log_start_offset"),
             at.alias("at"),
             *(F.lit(None).cast(column.type).alias(column.name) for column in _ASKED),
         )

@@ -237,6 +237,9 @@ _LAG_SECONDS = """case
     end"""
 
 
+_RECORDS_LOST = "if(log_start_offset is not null, greatest(0L, try_subtract(log_start_offset, committed_offset)), null)"
+
+
 def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
     """The rows of ``held_up`` (END_OFFSETS) as OPEN_TRANSACTIONS, with the groups whose ``current`` offsets are there."""
     groups = current.groupBy(*PARTITION).agg(F.sort_array(F.collect_set("group")).alias("groups"))
@@ -264,7 +267,7 @@ def lag(
     last = ends.groupBy(*PARTITION).agg(
         *(
             F.max_by(name, F.coalesce(F.unix_millis("at"), F.lit(1 << 62))).alias(name)
-            for name in ("end_offset", "unread")
+            for name in ("end_offset", "log_start_offset", "unread")
         ),
         F.expr(
             "transform(slice(sort_array(collect_list(struct(coalesce(unix_millis(at), shiftleft(1L, 62)) as ms, end_offset)), "
@@ -293,7 +296,7 @@ def lag(
         )
         .selectExpr("*", f"{_AFTER} as after")
         .selectExpr("*", f"{_APPENDED_MS} as appended_ms")
-        .selectExpr("*", f"{_STATUS} as status", f"{_LAG_SECONDS} as lag_seconds")
+        .selectExpr("*", f"{_STATUS} as status", f"{_LAG_SECONDS} as lag_seconds", f"{_RECORDS_LOST} as records_lost")
         .select(*LAG.names)
     )
 

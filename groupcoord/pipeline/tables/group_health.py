@@ -45,6 +45,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
             F.max("lag_seconds").alias("max_lag_seconds"),
             F.max("last_commit_ts").alias("last_ts"),
             F.count_if(F.col("status") != "OK").alias("late_partitions"),
+            F.count_if(F.col("records_lost") > 0).alias("lost_partitions"),
         ),
         tables["current_groups"].select(
             "group",

@@ -31,14 +31,16 @@ class Expected(NamedTuple):
 
     lag: int
     lag_seconds: float | None
+    log_start_offset: int = 0
+    records_lost: int = 0
 
 
 EXPECTED = {
     ("late", 0): Expected(3, 3 * 3600.0),
-    ("late", 1): Expected(3, 2 * 3600.0),
+    ("late", 1): Expected(3, 2 * 3600.0, 2, 1),
     ("late", 2): Expected(2, 5 * 3600.0),
     ("done", 0): Expected(0, 0.0),
-    ("done", 1): Expected(0, 0.0),
+    ("done", 1): Expected(0, 0.0, 2),
     ("done", 2): Expected(1, 0.0),
 }
 
@@ -71,9 +73,10 @@ def check(spark: SparkSession, bootstrap: str, out: Path) -> list[dict[str, Any]
     """A run tells what is expected; returns the rows of ``lag``."""
     tables = run(spark, f"kafka:{bootstrap}", out, RunOptions(now=NOW))
     rows: list[dict[str, Any]] = tables["lag"]
-    assert {(row["group"], row["partition"]): (row["lag"], row["lag_seconds"]) for row in rows} == EXPECTED
+    assert {(row["group"], row["partition"]): tuple(row[name] for name in Expected._fields) for row in rows} == EXPECTED
     health = {row["group"]: row for row in tables["group_health"]}
     assert health["late"]["max_lag_seconds"] == 5 * 3600.0
+    assert (health["late"]["lost_partitions"], health["done"]["lost_partitions"]) == (1, 0)
     return rows
 
 
@@ -97,6 +100,8 @@ def test_of_a_real_kafka_it_tells_what_kafkas_own_tools_tell(
         rows = check(spark, kafka.bootstrap_servers, tmp_path / "out")
         tools = KafkaTools(kafka.bootstrap_servers, tmp_path)
         said = tools.rows("kafka-consumer-groups", "--describe", "--all-groups")
+        starts = tools("kafka-get-offsets", "--topic", "orders", "--time", "earliest").split()
+    assert set(starts) == {f"orders:{row['partition']}:{row['log_start_offset']}" for row in rows}
     described = {tuple(words[:6]) for words in said if words[1] == "orders"}
     assert described == {
         tuple(str(row[name]) for name in ("group", "topic", "partition", "committed_offset", "end_offset", "lag"))

@@ -389,6 +389,23 @@ def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: Spar
     }
 
 
+def test_records_are_lost_where_the_log_begins_behind_what_is_committed(spark: SparkSession) -> None:
+    starts = {"begins behind it": 8, "begins there": 5, "begins before it": 2, "nobody knows": None}
+    commits = frame(spark, COMMITS, [commit(place, 5, topic=topic) for place, topic in enumerate(starts)])
+    known: list[dict[str, Any]] = [
+        {"topic": one, "partition": 0, "end_offset": 9, "log_start_offset": start} for one, start in starts.items()
+    ]
+    known.append({"topic": "begins there", "partition": 0, "end_offset": 9, "log_start_offset": 1, "at": at(1)})
+    taken, _, _ = stepped(spark, commits)
+    found = lag(current(commits), taken, partition_statistics(commits), frame(spark, END_OFFSETS, known), at(10))
+    assert {row["topic"]: (row["log_start_offset"], row["records_lost"], row["lag"]) for row in found.collect()} == {
+        "begins behind it": (8, 3, 4),
+        "begins there": (5, 0, 4),
+        "begins before it": (2, 0, 4),
+        "nobody knows": (None, None, 4),
+    }
+
+
 def test_coverage_tells_from_where_on_nothing_is_missing(spark: SparkSession) -> None:
     offsets = {0: [0, 1, 2], 1: [5, 6, 998, 1000, 1001], 2: [3, 999, 1000, 2500, 2501], 3: [7, 8, 10], 4: [0, 2]}
     hidden = {4: [3, 1]}

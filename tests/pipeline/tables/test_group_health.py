@@ -44,6 +44,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "status": "OK",
             "last_commit_ts": at(98),
             "lag_seconds": 2.0,
+            "records_lost": 4,
         },
         {"group": "app", "topic": "t", "partition": 2},
         {"group": "huge", "topic": "t", "partition": 0, "lag": 2**63 - 1},
@@ -97,7 +98,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     assert since(app.pop("whole_from_ts")) == 40  # the later of its two partitions of the log
     assert rows["only"]["whole_from_ts"] is None  # in one that misses nothing, whatever others miss
     counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}
-    counts |= {"partitions": 3}
+    counts |= {"partitions": 3, "lost_partitions": 1}
     assert app == {
         **counts,
         "group": "app",

@@ -14,6 +14,8 @@ export interface Report {
   open_transactions: OpenTransaction[];
   open_transactions_left_out: number;
   statuses: { status: string | null; partitions: number; lag: number | null }[];
+  losses: Lag[];
+  losses_left_out: number;
   lags: Lag[];
   what_if: { together: AssignorResult[]; groups: Record<string, AssignorResult[]> } | null;
   quality: DataQuality;
@@ -72,6 +74,7 @@ export interface GroupSummary {
   commit_gaps: number;
   zombies: number;
   late_partitions: number;
+  lost_partitions: number;
   lag: number | null;
   whole_from_ts: number | null;
   score: number;
@@ -166,6 +169,8 @@ export interface Lag {
   last_commit_ts: number | null;
   status: string | null;
   lag_seconds: number | null;
+  log_start_offset: number | null;
+  records_lost: number | null;
 }
 
 export interface GroupDetail {

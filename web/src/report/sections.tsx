@@ -60,12 +60,19 @@ const FIRST = 3;
 
 /** What to look at, and what happened: a sentence for each. */
 function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
-  const { storms, pauses, open_transactions: open } = report;
+  const { storms, pauses, losses, open_transactions: open } = report;
   const troubled = report.groups.filter(({ score }) => score > 0);
   return (
     <>
       <Sentences title="Look at these groups first" leftOut={0} what="" table="group_health">
         {troubled.slice(0, FIRST).map((one) => <li key={one.group}>{groupName(one.group, anchors).shown}: {reasons(one, vocabulary)}.</li>)}
+      </Sentences>
+      <Sentences title="Records lost" table="lag" leftOut={losses.length - TOLD + report.losses_left_out} what="partitions with records that were deleted before they were read">
+        {losses.slice(0, TOLD).map((one) => (
+          <li key={`${one.group} ${one.topic} ${one.partition}`}>
+            {groupName(one.group, anchors).shown}: <Name text={`${one.topic}-${one.partition}`} /> begins at offset {number(one.log_start_offset)}, {amount(one.records_lost, "offsets")} behind {number(one.committed_offset)}, which the group has committed: what was between was deleted before the group read it.
+          </li>
+        ))}
       </Sentences>
       <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="other producers with an open transaction">
         {open.slice(0, TOLD).map((one) => <li key={`${one.producer_id} ${one.places[0]!.topic} ${one.places[0]!.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
