@@ -11,6 +11,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -147,6 +148,12 @@ def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> No
         metavar="FILE",
         help="TLS and SASL for kafka: a properties file in the names of Kafka's clients, as Kafka's tools take it",
     )
+    parser.add_argument(
+        "--offsets-retention",
+        type=_seconds,
+        metavar="TIME",
+        help="when offsets expire: offsets.retention.minutes of the cluster (default: what kafka: says, or '7 days')",
+    )
     parser.add_argument("--source-option", **_PAIRS, help=f"an option of the source, such as {option}; may be repeated")
 
 
@@ -160,6 +167,10 @@ def _source_options(arguments: argparse.Namespace) -> dict[str, str]:
             )
         options["commandconfig"] = str(Path(arguments.command_config).absolute())
     return options
+
+
+def _retention_ms(arguments: argparse.Namespace) -> int | None:
+    return None if arguments.offsets_retention is None else 1000 * arguments.offsets_retention
 
 
 def _configure_spark(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +234,7 @@ def _run(arguments: argparse.Namespace) -> None:
             now=now,
             replay_with=chosen,
             details=arguments.details,
+            offsets_retention_ms=_retention_ms(arguments),
         )
         run_pipeline(spark, plan, output, options, RunProgress(_say, tasks=partial(running_tasks, spark)))
         report = output.finished()
@@ -459,6 +471,8 @@ def _run_query(arguments: argparse.Namespace) -> None:
         if arguments.metrics is not None:
             tell.append(_serve_metrics(arguments, serving))
         stream = open_stream(arguments.source, _source_options(arguments))
+        if (retention_ms := _retention_ms(arguments)) is not None:
+            stream = replace(stream, offsets_retention_ms=retention_ms)
         with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)

@@ -17,6 +17,11 @@ from groupcoord.client.member.actions import metadata_request
 from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
+from groupcoord.protocol.apis.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from groupcoord.protocol.apis.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -32,6 +37,8 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ONE_BATCH = 1
 """So few bytes that a broker gives one batch, however large that is (KIP-74)."""
 MANY_BATCHES = 1 << 20
+BROKER = 4
+"""The type of resource that a broker is for DescribeConfigs."""
 _FIRST_PAUSE_S = 0.1
 T = TypeVar("T")
 
@@ -138,6 +145,10 @@ class LogReader:
         """The open transactions of ``partition``, the first to begin first (DescribeProducers, KIP-664)."""
         return self._retry(lambda: self._open_transactions(partition))
 
+    def broker_property(self, name: str) -> str | None:
+        """What the property ``name`` is at one of the brokers; None if there is no such property."""
+        return self._retry(lambda: self._broker_property(name))
+
     def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
         failures = 0
         while True:
@@ -214,6 +225,16 @@ class LogReader:
         _check(found.error_code, f"{topic}-{number}")
         begun = [(each.current_txn_start_offset, each.producer_id) for each in found.active_producers]
         return [OpenTransaction(producer_id, first) for first, producer_id in sorted(begun) if first >= 0]
+
+    async def _broker_property(self, name: str) -> str | None:
+        await self._cluster.refresh(())
+        broker = min(self._cluster.brokers)
+        asked = DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=(name,))
+        request = DescribeConfigsRequest(resources=(asked,))
+        answer: DescribeConfigsResponse = await self._cluster.request_of(broker, request, ConnectionPurpose.GENERAL)
+        found = answer.results[0]
+        _check(found.error_code, f"the properties of broker {broker}")
+        return next((one.value for one in found.configs), None)
 
 
 def _check(error_code: int, where: str) -> None:

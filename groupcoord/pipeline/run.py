@@ -46,6 +46,7 @@ from groupcoord.pipeline.tables.group_health import group_health
 from groupcoord.pipeline.tables.group_history import HISTORY, group_history, named, table_of_history, topic_names
 from groupcoord.pipeline.tables.log_coverage import buckets_of, log_partitions, merge_buckets, places_in
 from groupcoord.pipeline.tables.member_lives import members
+from groupcoord.pipeline.tables.offset_expiry import with_expiry
 from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
@@ -57,7 +58,8 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What a run is to do. ``now``, for the status of lags, is the end of the log by default; ``replay_with`` are the
-    assignors of the tables ``what_if``; ``details`` is how many groups have a section of the report."""
+    assignors of the tables ``what_if``; ``details`` is how many groups have a section of the report;
+    ``offsets_retention_ms`` counts instead of what the source knows of the cluster's."""
 
     as_of: datetime | None = None
     window: str = WINDOW
@@ -65,6 +67,7 @@ class RunOptions:
     now: datetime | None = None
     replay_with: tuple[AssignorChoice, ...] = ()
     details: int = DETAILED
+    offsets_retention_ms: int | None = None
 
 
 def run_pipeline(
@@ -179,10 +182,14 @@ class _Job:
         self._step("commit_pauses", commit_pauses, "commit_gaps", of=["commit_gaps"], only_with=["commit_gaps"])
         self._step("zombies", _zombies, *GENERATIONS_OF_ALL, *followed, "ownership", "commits")
 
-        def lags(current: DataFrame, steps: DataFrame, statistics: DataFrame, *ends: DataFrame) -> DataFrame:
-            return lag(current, steps, statistics, ends[0] if ends else known, self.now)
+        retention_ms = self._options.offsets_retention_ms or plan.offsets_retention_ms
 
-        self._step("lag", lags, "current_offsets", *followed, *ends, of=few)
+        def lags(current: DataFrame, groups: DataFrame, *others: DataFrame) -> DataFrame:
+            steps, statistics, *ends = others
+            expiring = with_expiry(current, groups, retention_ms)
+            return lag(expiring, steps, statistics, ends[0] if ends else known, self.now)
+
+        self._step("lag", lags, "current_offsets", "current_groups", *followed, *ends, of=few)
 
     def modern(self) -> None:
         """What became of the groups that are not classic."""

@@ -253,6 +253,8 @@ LAG = table_schema("""
     log_start_offset bigint: offset of the first record that the partition still has; null: unknown
     records_lost bigint offsets: how many offsets before it the group has not read: their records were deleted, by retention or
         by an administrator, and the group cannot read them any more; null: unknown
+    expire_ts timestamp: when the offset expires, if the group remains as it is; null: never, because a member subscribes to the
+        topic, or the group is rebalancing
 """)
 
 COMMIT_GAPS = table_schema("""
@@ -490,6 +492,7 @@ GROUP_HEALTH = table_schema(f"""
     lost_partitions bigint partitions: of these, those in which `lag` has `records_lost`
     lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
     max_lag_seconds double s: highest of their `lag_seconds`; null: none is known
+    expire_ts timestamp: when the first of those offsets expires that still have lag; null: none does
     whole_from_ts timestamp: from when on nothing is missing in the partition of the log that the group is in; null: nothing is
     score double points: how troubled it is, see above
 """)

@@ -26,6 +26,7 @@ def test_times_have_a_unit(said: str, seconds: int | None, capsys: pytest.Captur
     if seconds is not None:
         assert options("--every", said).every == seconds
         assert options("--for", said).for_s == seconds
+        assert pipeline._retention_ms(options("--offsets-retention", said)) == 1000 * seconds
         return
     with pytest.raises(SystemExit):
         options("--every", said)
@@ -38,6 +39,7 @@ def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
     assert (asked.hanging_after, asked.metrics, asked.metrics_limit) == (HANGING_AFTER_S, None, LIMIT)
     assert options("--metrics", "[::1]:0").metrics == ("::1", 0)
     assert options("--available-now").once
+    assert pipeline._retention_ms(asked) is None
 
 
 @pytest.mark.parametrize(

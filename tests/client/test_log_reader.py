@@ -20,6 +20,7 @@ from groupcoord.client.log_reader import (
 from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
 from groupcoord.client.option_parsing import parse_address
 from groupcoord.core.effects import LogRecord
+from groupcoord.protocol.apis.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from groupcoord.protocol.apis.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
@@ -180,6 +181,21 @@ def test_open_transactions_are_told_the_first_to_begin_first(
     monkeypatch.setattr(NetworkClient, "request_of", request_of)
     assert reader.open_transactions(P) == [(9, 5), (7, 12)]
     assert pauses == [0.1]
+
+
+def test_a_property_of_a_broker_is_told_if_there_is_one(reader: LogReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reader.broker_property("offsets.retention.minutes") == "10080"
+    assert reader.broker_property("no.such.property") is None
+    denied = DescribeConfigsResult(
+        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, resource_type=4, resource_name="1"
+    )
+
+    async def request_of(*_: Any, **__: Any) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(results=(denied,))
+
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
+    with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        reader.broker_property("offsets.retention.minutes")
 
 
 def test_an_address_is_a_host_and_a_port() -> None:

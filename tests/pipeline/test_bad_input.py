@@ -94,7 +94,14 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--as-of", "yesterday"], ["--window", "soon"], ["--conf", "nothing"], ["--details", "0"]]
+    "arguments",
+    [
+        ["--as-of", "yesterday"],
+        ["--window", "soon"],
+        ["--conf", "nothing"],
+        ["--details", "0"],
+        ["--offsets-retention", "7"],
+    ],
 )
 def test_options_that_cannot_be(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

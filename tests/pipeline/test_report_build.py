@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from groupcoord.pipeline.schemas import CAUSE_KINDS
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_checks import check_causes
 from tests.pipeline.report_tables import (
+    START,
     add,
     add_change,
     add_commits,
@@ -242,6 +244,16 @@ def test_a_group_that_only_commits_has_commits_and_nothing_else() -> None:
     assert simple.commits is not None
     assert sum(simple.commits.counts) == 2
     assert (simple.rebalances, simple.members, simple.partitions, simple.shares) == ((), (), (), None)
+
+
+def test_groups_with_lag_whose_offsets_expire_within_a_day_are_told() -> None:
+    tables = empty()
+    for group, days in (("soon", 0.9), ("sooner", 0.1), ("later", 1.1), ("never", None)):
+        add_group(tables, group, lag=3, expire_ts=None if days is None else at(days * 86_400))
+    now = datetime.fromtimestamp(START / 1000, UTC).isoformat()
+    report = build_report(PlainReader(tables), {"now": now})
+    assert [(one.group, one.lag) for one in report.expiring] == [("sooner", 3), ("soon", 3)]
+    assert build_report(PlainReader(tables), {}).expiring == ()
 
 
 def test_lags_and_gaps_storms_and_remarks_are_listed() -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
@@ -68,9 +69,16 @@ MOST_HELD_UP = 10_000
 """Of so many partitions with an open transaction it is looked at whose it is; those of the oldest are among them."""
 MOST_PARTITIONS = 10_000
 """A log has no more partitions: Kafka's default is 50."""
+SOON_MS = 86_400_000
+"""Offsets that expire within a day are told."""
 PIECES = 120
 """Into so many pieces the time of the whole log is cut."""
-_TIMES_OF_GROUP = {"first_ms": "first_ts", "last_ms": "last_ts", "whole_from_ms": "whole_from_ts"}
+_TIMES_OF_GROUP = {
+    "first_ms": "first_ts",
+    "last_ms": "last_ts",
+    "whole_from_ms": "whole_from_ts",
+    "expire_ms": "expire_ts",
+}
 _OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {*_TIMES_OF_GROUP, "points"}, *_TIMES_OF_GROUP.values())
 
 
@@ -87,6 +95,7 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
     what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
     losses = _losses(reader)
+    expiring = _expiring(reader, summary.get("now"))
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,
@@ -102,6 +111,8 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
         open_transactions_left_out=left_open,
         losses=losses,
         losses_left_out=overview.lost_partitions - len(losses),
+        expiring=expiring[:LISTED],
+        expiring_left_out=max(len(expiring) - LISTED, 0),
         statuses=_statuses(reader),
         lags=_lags(reader),
         what_if=what_if,
@@ -250,6 +261,16 @@ def _lags(reader: TableReader) -> tuple[model.PartitionLag, ...]:
 def _losses(reader: TableReader) -> tuple[model.PartitionLag, ...]:
     order = sort_order("-records_lost group topic partition")
     return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, order, LISTED) if row["records_lost"])
+
+
+def _expiring(reader: TableReader, now: str | None) -> tuple[model.ExpiringGroup, ...]:
+    """Of the first to expire those whose offsets do within a day from ``now`` on."""
+    if now is None:
+        return ()
+    until_ms = datetime.fromisoformat(now).timestamp() * 1000 + SOON_MS
+    rows = reader.rows("group_health", ["group", "expire_ts", "lag"], sort_order("expire_ts group"), RANKED)
+    soon = [row for row in rows if row["expire_ts"] is not None and row["expire_ts"] <= until_ms]
+    return tuple(model.ExpiringGroup(row["group"], row["expire_ts"], row["lag"]) for row in soon)
 
 
 def _quality(reader: TableReader, log_partitions: int) -> model.DataQuality:

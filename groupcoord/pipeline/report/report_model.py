@@ -110,6 +110,7 @@ class GroupSummary:
     whole_from_ms: int | None
     score: float
     max_lag_seconds: float | None = None
+    expire_ms: int | None = None
     lost_partitions: int = 0
     points: dict[str, float] = field(default_factory=dict)
 
@@ -321,6 +322,7 @@ class PartitionLag(NamedTuple):
     lag_seconds: float | None = None
     log_start_offset: int | None = None
     records_lost: int | None = None
+    expire_ms: int | None = None
 
 
 class CommitGap(NamedTuple):
@@ -361,6 +363,14 @@ class GroupDetail:
     lags_left_out: int = 0
     gaps: tuple[CommitGap, ...] = ()
     gaps_left_out: int = 0
+
+
+class ExpiringGroup(NamedTuple):
+    """A group that is late, and when the first of its offsets that have lag expires."""
+
+    group: str
+    expire_ms: int
+    lag: int | None
 
 
 class LagStatus(NamedTuple):
@@ -447,6 +457,9 @@ class Report:
     losses: tuple[PartitionLag, ...] = ()
     """Where records were deleted before the group read them; most of them are first."""
     losses_left_out: int = 0
+    expiring: tuple[ExpiringGroup, ...] = ()
+    """Groups with lag whose offsets expire within a day; the first to expire is first."""
+    expiring_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()
     lags: tuple[PartitionLag, ...] = ()
     what_if: WhatIfResults | None = None

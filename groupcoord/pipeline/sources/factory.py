@@ -51,8 +51,8 @@ class SourcePlan:
     ``open_batches`` turns its record batches into such of LOG, and of PLACES for what is hidden, inside the task that decodes
     them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns
     CURRENT_OFFSETS into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do not have them. ``remarks`` are
-    what is known once all was read. ``survey`` gives the plan to read by, where tasks of Spark have to look through the source
-    before it is read.
+    what is known once all was read. ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells. ``survey``
+    gives the plan to read by, where tasks of Spark have to look through the source before it is read.
     """
 
     spec: str
@@ -65,6 +65,7 @@ class SourcePlan:
     ends: Callable[[DataFrame], DataFrame] | None = None
     hidden: Callable[[SparkSession], DataFrame] | None = None
     remarks: Callable[[], list[SourceWarning]] = list
+    offsets_retention_ms: int | None = None
     survey: "Callable[[SparkSession], SourcePlan] | None" = None
 
     @property
@@ -109,6 +110,8 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
         )
     about = sum(part.end - part.start for part in parts)
+    with ClusterReader(asked) as cluster:
+        retention_ms = cluster.offsets_retention_ms()
     now_ms = time.time_ns() // 1_000_000
     ends = partial(ends_of_cluster, options=asked, now_ms=now_ms)
 
@@ -135,7 +138,9 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             remarks=remarks,
         )
 
-    return SourcePlan(spec=spec, read=_not_surveyed, about=about, ends=ends, survey=survey)
+    return SourcePlan(
+        spec=spec, read=_not_surveyed, about=about, ends=ends, offsets_retention_ms=retention_ms, survey=survey
+    )
 
 
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
@@ -224,6 +229,7 @@ class StreamSource:
     """``identity`` tells one source from another. ``load`` gives LOG, for ever. ``positions`` are where each partition of the
     log is at, as Spark's checkpoint says it. ``bounds`` and ``ends`` ask the cluster: the first offsets and ends of the log,
     and, at a time in milliseconds, END_OFFSETS for CURRENT_OFFSETS; None where there is no way to ask.
+    ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells.
     """
 
     spec: str
@@ -232,6 +238,7 @@ class StreamSource:
     positions: Callable[[str], Positions]
     bounds: Callable[[], kafka_source.Bounds] | None = None
     ends: Callable[[DataFrame, int], DataFrame] | None = None
+    offsets_retention_ms: int | None = None
 
 
 def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
@@ -248,6 +255,7 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
     asked = {"maxrecords": MOST, **options, "bootstrap": bootstrap}
     with ClusterReader(asked) as cluster:
         identity = {"topic": asked.get("topic", kafka_source.TOPIC), "of cluster": cluster.cluster_id() or bootstrap}
+        retention_ms = cluster.offsets_retention_ms()
 
     def load(spark: SparkSession) -> DataFrame:
         spark.dataSource.register(kafka_source.OffsetsSource)
@@ -260,6 +268,7 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
         positions=json.loads,
         bounds=partial(kafka_source.bounds, asked, READ_UNCOMMITTED),
         ends=lambda wanted, now_ms: ends_of_cluster(wanted, asked, now_ms),
+        offsets_retention_ms=retention_ms,
     )
 
 

@@ -147,6 +147,15 @@ class ClusterReader:
             except UnsupportedVersionError:
                 return []
 
+    def offsets_retention_ms(self) -> int | None:
+        """How long the cluster keeps offsets that nobody needs (``offsets.retention.minutes``); None if it does not tell."""
+        with _pipeline_errors():
+            try:
+                minutes = self._log.broker_property("offsets.retention.minutes")
+            except (BrokerError, UnsupportedVersionError):  # such as CLUSTER_AUTHORIZATION_FAILED
+                return None
+        return None if minutes is None else int(minutes) * 60_000
+
     def first_record_ms(self, topic: str, partition: int, offset: int) -> int | None:
         """The time of the first record from ``offset`` on, -1 if it has none; None if there is no record, but markers at most.
 

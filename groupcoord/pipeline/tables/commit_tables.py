@@ -5,10 +5,10 @@ a partition that another member owns, and any commit once the group is empty, wh
 The log does not say who committed, so this is a list of commits to look at. In a cooperative rebalance a member commits what it
 gives up after the generation has begun; that is correct and not listed.
 
-``lag``: Burrow's rules (its wiki: Consumer Lag Evaluation Rules; its ``evaluator/caching.go``) look at the last commits of a
-partition, at the lag that each had, and at the last ends of the partition. Here lags are known where the ends of topics were
-observed more than once; a lag that is not known is passed over, as in Burrow. Lags of which fewer than two are known do not
-make WARN; in Burrow, which then has only just been started, they do.
+``lag``: Burrow's rules (``docs/pipeline.md`` has them; its wiki: Consumer Lag Evaluation Rules; ``evaluator/caching.go``) look
+at the last commits of a partition, at the lag that each had, and at the last ends of the partition. Here lags are known
+where ends of topics were observed more than once; a lag that is not known is passed over, as in Burrow. Lags of which fewer
+than two are known do not make WARN; in Burrow, which then has only just been started, they do.
 """
 
 from datetime import datetime
@@ -257,8 +257,13 @@ def lag(
     ends: DataFrame | None,
     now: datetime | None,
 ) -> DataFrame:
-    """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``."""
-    offsets = current.select("group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"))
+    """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``.
+
+    ``with_expiry`` has told in ``current`` when offsets expire.
+    """
+    offsets = current.select(
+        "group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"), "expire_ts"
+    )
     if ends is None:
         unknown = [column for column in LAG.columns if column.name not in offsets.columns]
         return offsets.select("*", *(F.lit(None).cast(column.type).alias(column.name) for column in unknown)).select(

@@ -43,6 +43,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
             F.count("*").alias("partitions"),
             F.try_sum("lag").alias("lag"),
             F.max("lag_seconds").alias("max_lag_seconds"),
+            F.min(F.when(F.col("lag") > 0, F.col("expire_ts"))).alias("expire_ts"),
             F.max("last_commit_ts").alias("last_ts"),
             F.count_if(F.col("status") != "OK").alias("late_partitions"),
             F.count_if(F.col("records_lost") > 0).alias("lost_partitions"),
@@ -63,7 +64,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         *(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name) for name in GROUP_COUNTS),
         *(F.max(name).alias(name) for name in _HIGHEST),
         *(F.max(name).alias(name) for name in ("lag", "max_lag_seconds")),
-        F.min("first_ts").alias("first_ts"),
+        *(F.min(name).alias(name) for name in ("first_ts", "expire_ts")),
     )
     # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.
     holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")

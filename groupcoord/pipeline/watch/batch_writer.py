@@ -64,6 +64,7 @@ from groupcoord.pipeline.tables.group_history import (
     table_of_history,
     topic_names,
 )
+from groupcoord.pipeline.tables.offset_expiry import with_expiry
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
@@ -369,7 +370,8 @@ class _BatchTables:
 
         Of groups in partitions of the log that the watch is ``behind`` with, lags are unknown: they have committed more.
         """
-        offsets, recent, ends = self._view(CURRENT_OFFSETS), self._view(RECENT_COMMITS), None
+        groups, recent, ends = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS), None
+        offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
         if stream.ends is not None:
             observed = stream.ends(offsets, int(now.timestamp() * 1000))
             ends = self._replace(ends_after(self._view(_ENDS), observed), _ENDS)

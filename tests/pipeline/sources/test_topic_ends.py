@@ -11,14 +11,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
+from groupcoord.client.client_errors import BrokerError
+from groupcoord.client.log_reader import LogReader
 from groupcoord.pipeline.run import RunOptions
 from groupcoord.pipeline.sources.kafka_source import READ_UNCOMMITTED, ClusterReader
 from groupcoord.pipeline.sources.topic_ends import fetch_first_unread
+from groupcoord.protocol.errors import ErrorCode
 from tests.clients.kafka_tools import KafkaTools
 from tests.conformance.settings import NO_RETENTION
 from tests.conftest import StartRealKafka
 from tests.pipeline.test_run import run
 
+RETENTION = {"offsets.retention.minutes": str(30 * 1440)}
 HOUR_MS = 3_600_000
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
@@ -74,15 +78,17 @@ def check(spark: SparkSession, bootstrap: str, out: Path) -> list[dict[str, Any]
     tables = run(spark, f"kafka:{bootstrap}", out, RunOptions(now=NOW))
     rows: list[dict[str, Any]] = tables["lag"]
     assert {(row["group"], row["partition"]): tuple(row[name] for name in Expected._fields) for row in rows} == EXPECTED
+    assert {row["expire_ts"] - row["last_commit_ts"] for row in rows} == {timedelta(days=30)}
     health = {row["group"]: row for row in tables["group_health"]}
     assert health["late"]["max_lag_seconds"] == 5 * 3600.0
+    assert health["late"]["expire_ts"] == min(row["expire_ts"] for row in rows if row["group"] == "late")
     assert (health["late"]["lost_partitions"], health["done"]["lost_partitions"]) == (1, 0)
     return rows
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with Cluster(config={"offsets.topic.num.partitions": 2, "log.retention.ms": -1}).sync() as kafka:
+    with Cluster(config={"offsets.topic.num.partitions": 2, "log.retention.ms": -1, **RETENTION}).sync() as kafka:
         fill(kafka.address)
         yield kafka.address
 
@@ -94,7 +100,7 @@ def test_a_run_tells_how_old_the_first_unread_record_is(spark: SparkSession, tmp
 def test_of_a_real_kafka_it_tells_what_kafkas_own_tools_tell(
     spark: SparkSession, tmp_path: Path, start_real_kafka: StartRealKafka
 ) -> None:
-    properties = {**NO_RETENTION, "offsets.topic.num.partitions": "2", "log.retention.ms": "-1"}
+    properties = {**NO_RETENTION, "offsets.topic.num.partitions": "2", "log.retention.ms": "-1", **RETENTION}
     with start_real_kafka(properties) as kafka:
         fill(kafka.bootstrap_servers)
         rows = check(spark, kafka.bootstrap_servers, tmp_path / "out")
@@ -131,6 +137,16 @@ def test_only_the_longest_lags_are_asked_for_and_not_for_ever(address: str) -> N
 
 def test_what_cannot_be_read_remains_unknown(address: str) -> None:
     assert asked(address, {1: 1, 9: 1}) == {1: [], 9: []}  # deleted meanwhile, and no such partition
+
+
+def test_a_cluster_that_does_not_tell_its_retention_may_have_any(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broker_property(*_: object) -> str:
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "the properties of broker 1")
+
+    with ClusterReader({"bootstrap": address}) as cluster:
+        assert cluster.offsets_retention_ms() == 30 * 86_400_000
+        monkeypatch.setattr(LogReader, "broker_property", broker_property)
+        assert cluster.offsets_retention_ms() is None
 
 
 def test_a_record_without_a_time_remains_unknown_and_one_of_no_calendar_has_the_nearest(

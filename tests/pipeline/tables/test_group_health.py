@@ -34,6 +34,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "lag": 7,
             "status": "STOP",
             "last_commit_ts": at(99),
+            "expire_ts": at(500),
             "lag_seconds": 61.5,
         },
         {
@@ -43,10 +44,11 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "lag": 1,
             "status": "OK",
             "last_commit_ts": at(98),
+            "expire_ts": at(400),
             "lag_seconds": 2.0,
             "records_lost": 4,
         },
-        {"group": "app", "topic": "t", "partition": 2},
+        {"group": "app", "topic": "t", "partition": 2, "expire_ts": at(300)},
         {"group": "huge", "topic": "t", "partition": 0, "lag": 2**63 - 1},
         {"group": "huge", "topic": "t", "partition": 1, "lag": 2**63 - 1},
     ],
@@ -95,6 +97,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     app = rows["app"]
     assert since(app.pop("first_ts")) == 0
     assert since(app.pop("last_ts")) == 99
+    assert since(app.pop("expire_ts")) == 400  # the third partition has no lag that is known
     assert since(app.pop("whole_from_ts")) == 40  # the later of its two partitions of the log
     assert rows["only"]["whole_from_ts"] is None  # in one that misses nothing, whatever others miss
     counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}

@@ -16,6 +16,8 @@ export interface Report {
   statuses: { status: string | null; partitions: number; lag: number | null }[];
   losses: Lag[];
   losses_left_out: number;
+  expiring: { group: string; expire_ts: number; lag: number | null }[];
+  expiring_left_out: number;
   lags: Lag[];
   what_if: { together: AssignorResult[]; groups: Record<string, AssignorResult[]> } | null;
   quality: DataQuality;
@@ -171,6 +173,7 @@ export interface Lag {
   lag_seconds: number | null;
   log_start_offset: number | null;
   records_lost: number | null;
+  expire_ts: number | null;
 }
 
 export interface GroupDetail {

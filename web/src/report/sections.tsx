@@ -60,7 +60,7 @@ const FIRST = 3;
 
 /** What to look at, and what happened: a sentence for each. */
 function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
-  const { storms, pauses, losses, open_transactions: open } = report;
+  const { storms, pauses, losses, expiring, open_transactions: open } = report;
   const troubled = report.groups.filter(({ score }) => score > 0);
   return (
     <>
@@ -71,6 +71,13 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
         {losses.slice(0, TOLD).map((one) => (
           <li key={`${one.group} ${one.topic} ${one.partition}`}>
             {groupName(one.group, anchors).shown}: <Name text={`${one.topic}-${one.partition}`} /> begins at offset {number(one.log_start_offset)}, {amount(one.records_lost, "offsets")} behind {number(one.committed_offset)}, which the group has committed: what was between was deleted before the group read it.
+          </li>
+        ))}
+      </Sentences>
+      <Sentences title="Offsets that expire within a day" table="group_health" leftOut={expiring.length - TOLD + report.expiring_left_out} what="groups with lag whose offsets expire within a day">
+        {expiring.slice(0, TOLD).map((one) => (
+          <li key={one.group}>
+            {groupName(one.group, anchors).shown}: its offsets expire from <Time ms={one.expire_ts} /> UTC on, with a lag of {amount(one.lag, "records")}; consumers that come later do not know where it was.
           </li>
         ))}
       </Sentences>
