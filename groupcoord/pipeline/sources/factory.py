@@ -88,23 +88,26 @@ def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
     return _PLANS[kind](spec, what, options)
 
 
-class _MergedCounts(AccumulatorParam[dict[int, tuple[int, int]]]):
-    """What tasks tell of partitions; who tells it twice, because a task was tried again, is heard once."""
+Range = tuple[int, int]
+"""A partition of the log, and where in it a task begins to read."""
 
-    def zero(self, value: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+
+class _MergedCounts(AccumulatorParam[dict[Range, tuple[int, int]]]):
+    """What tasks tell of ranges; who tells it twice, because a task was tried again, is heard once."""
+
+    def zero(self, value: dict[Range, tuple[int, int]]) -> dict[Range, tuple[int, int]]:
         del value
         return {}
 
     def addInPlace(  # noqa: N802 - Spark's name
-        self, value1: dict[int, tuple[int, int]], value2: dict[int, tuple[int, int]]
-    ) -> dict[int, tuple[int, int]]:
+        self, value1: dict[Range, tuple[int, int]], value2: dict[Range, tuple[int, int]]
+    ) -> dict[Range, tuple[int, int]]:
         return {**value1, **value2}
 
 
 def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     asked = {**options, "bootstrap": bootstrap}
-    bounds = kafka_source.bounds(asked, READ_UNCOMMITTED)
-    parts = [kafka_source.OffsetRange(number, start, end) for number, (start, end) in bounds.items() if end > start]
+    parts = kafka_source.ranges_to_the_end(asked)
     if not parts:
         raise PipelineError(
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
@@ -118,15 +121,22 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     def survey(spark: SparkSession) -> SourcePlan:
         hidden = spark.sparkContext.accumulator({}, _MergedCounts())
 
-        def tell(partition: int, aborted: int, without_end: int) -> None:
-            hidden.add({partition: (aborted, without_end)})
+        def tell(part: kafka_source.OffsetRange, aborted: int, without_end: int) -> None:
+            hidden.add({(part.partition, part.start): (aborted, without_end)})
 
         def open_batches(batches: Iterator[Any]) -> Iterator[Any]:
             numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-            return chain.from_iterable(kafka_source.fetch_to_the_end(asked, parts[number], tell) for number in numbers)
+            return chain.from_iterable(kafka_source.fetch_with_places(asked, parts[number], tell) for number in numbers)
 
         def remarks() -> list[SourceWarning]:
-            return [remark for one in sorted(hidden.value.items()) for remark in hidden_remarks(one[0], *one[1])]
+            of_partition: dict[int, list[tuple[int, int]]] = {}
+            for (partition, _), counts in sorted(hidden.value.items()):
+                of_partition.setdefault(partition, []).append(counts)
+            return [
+                remark
+                for partition, counts in of_partition.items()
+                for remark in hidden_remarks(partition, *map(sum, zip(*counts, strict=True)))
+            ]
 
         return SourcePlan(
             spec=spec,

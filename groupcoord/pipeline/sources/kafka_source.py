@@ -1,11 +1,18 @@
-"""``kafka:HOST:PORT``: the data source ``groupcoord``, which reads ``__consumer_offsets`` of any cluster, a partition a task.
+"""``kafka:HOST:PORT``: the data source ``groupcoord``, which reads ``__consumer_offsets`` of any cluster.
 
     spark.dataSource.register(OffsetsSource)
     spark.read.format("groupcoord").option("bootstrap", "localhost:9092").load()
 
 It joins no group and commits nothing, so it does not write into the log that it reads. What the data source gives is what a
-consumer that reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. A run reads by
-``fetch_to_the_end``, which goes on behind an open transaction, as the coordinator itself does. Options: ``bootstrap``,
+consumer that reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. A run goes on
+behind an open transaction, as the coordinator itself does.
+
+A task reads a partition, or a range of one that is long. Before the first open transaction (the last stable offset) each range
+can be read alone, because the broker says beside what it sends which transactions were aborted, wherever they began and ended.
+From there on the markers decide, which come later in the log: the last range of a partition goes to its end, and is read by one
+task. What is in it is decided by markers that are in it, too.
+
+Options: ``bootstrap``,
 ``commandconfig`` (a properties file with TLS and SASL in the names of Kafka's clients, read wherever a task runs),
 ``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], if the bounds are known already),
 ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
@@ -17,7 +24,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -42,9 +49,11 @@ from groupcoord.client.log_reader import (
     OpenTransaction,
 )
 from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
+from groupcoord.pipeline.sources.offset_ranges import cut_offsets
 from groupcoord.pipeline.sources.transactions import (
     batches_alone,
     first_ends,
@@ -70,6 +79,8 @@ CLIENT_ID = "groupcoord-pipeline"
 COMMAND_CONFIG = "commandconfig"
 TRIES = 8
 FETCH_BYTES = 8 * 1024 * 1024
+SAMPLE_BYTES = 64 * 1024
+"""So much is looked at to see how dense a log is: some hundred commits."""
 FETCH_MAX_WAIT_MS = 10
 
 
@@ -165,13 +176,15 @@ class ClusterReader:
             found = self._log.first_record((topic, partition), offset)
             return None if found is None else found.timestamp_ms
 
-    def fetch(self, topic: str, partition: int, offset: int) -> FetchedBatches:
+    def fetch(self, topic: str, partition: int, offset: int, most_bytes: int = FETCH_BYTES) -> FetchedBatches:
         """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
+
+        They have ``most_bytes``, or there is one.
 
         Raises OffsetOutOfRangeError if the log begins after ``offset``, or ends before it.
         """
         with _pipeline_errors():
-            return self._log.fetch((topic, partition), offset, FETCH_BYTES, max_wait_ms=FETCH_MAX_WAIT_MS)
+            return self._log.fetch((topic, partition), offset, most_bytes, max_wait_ms=FETCH_MAX_WAIT_MS)
 
 
 @contextlib.contextmanager
@@ -199,79 +212,140 @@ Bounds = dict[int, tuple[int, int]]
 
 
 class OffsetRange(InputPartition):
-    """Offsets of one partition: what one task reads."""
+    """Offsets of one partition: what one task reads. ``is_stable``: all of it is before the last stable offset."""
 
-    def __init__(self, partition: int, start: int, end: int) -> None:
-        self.partition, self.start, self.end = partition, start, end
+    def __init__(self, partition: int, start: int, end: int, *, is_stable: bool = True) -> None:
+        self.partition, self.start, self.end, self.is_stable = partition, start, end, is_stable
 
 
 def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
     """Partition → (first offset, end). Raises ClusterUnavailableError, also if there is no such topic yet."""
-    topic = options.get("topic", TOPIC)
     with ClusterReader(options, isolation_level=isolation_level) as cluster:
-        partitions = cluster.partitions(topic)
-        if not partitions:
-            raise ClusterUnavailableError(
-                f"{options['bootstrap']} has no topic {topic}: no group has ever committed there"
-            )
-        return cluster.bounds(topic, partitions)
+        return cluster.bounds(_topic(options), _partitions(cluster, options))
+
+
+def stable_ranges(options: Options, ranges: Bounds | None = None) -> list[OffsetRange]:
+    """The ranges to read all by that a consumer that reads committed sees now; or that is in ``ranges``."""
+    found = bounds(options) if ranges is None else ranges
+    with ClusterReader(options) as cluster:
+        return [
+            OffsetRange(partition, *edges)
+            for partition, (start, end) in found.items()
+            if end > start
+            for edges in pairwise([start, *_cuts(cluster, options, partition, start, end), end])
+        ]
+
+
+def ranges_to_the_end(options: Options) -> list[OffsetRange]:
+    """The ranges to read all by that the log has now; the last of each partition is not stable."""
+    stable = bounds(options)  # before the ends are: what is decided by then is decided by markers before them
+    with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
+        return [
+            OffsetRange(partition, low, high, is_stable=high != end)
+            for partition, (start, end) in cluster.bounds(_topic(options), stable).items()
+            if end > start
+            for low, high in pairwise([start, *_cuts(cluster, options, partition, start, stable[partition][1]), end])
+        ]
+
+
+def _topic(options: Options) -> str:
+    return options.get("topic", TOPIC)
+
+
+def _partitions(cluster: ClusterReader, options: Options) -> list[int]:
+    found = cluster.partitions(_topic(options))
+    if not found:
+        raise ClusterUnavailableError(
+            f"{options['bootstrap']} has no topic {_topic(options)}: no group has ever committed there"
+        )
+    return found
+
+
+def _cuts(cluster: ClusterReader, options: Options, partition: int, start: int, end: int) -> list[int]:
+    def density(offset: int) -> float:
+        try:
+            records = cluster.fetch(_topic(options), partition, offset, SAMPLE_BYTES).records
+        except OffsetOutOfRangeError:
+            return 0  # it has been deleted since
+        starts, size = walk(records)
+        if not starts:
+            return 0
+        found = headers(np.frombuffer(records, np.uint8), starts)
+        return float(size / (found.last_offset[-1] + 1 - min(offset, found.base_offset[0])))
+
+    return cut_offsets(start, end, density)
 
 
 def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
     """The committed records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
-    with ClusterReader(options) as cluster:
-        for fetched, found in _fetched(cluster, options.get("topic", TOPIC), part):
-            shown = ~is_control(found) & ~is_aborted(found, fetched.aborted)
-            for batch in read(fetched.records, part.partition, found.where(shown)):
-                yield _within(batch, part.start, part.end)
+    return (batch for batch in _fetch_stable(options, part, lambda *_: None) if not is_of_places(batch))
 
 
-def fetch_to_the_end(options: Options, part: OffsetRange, tell: Callable[[int, int, int], object]) -> Iterator[Any]:
-    """The same, and also what is behind open transactions. ``part`` is all that the log has. Of records that are hidden, and
-    of markers, record batches with the columns PLACES say where they are.
+Tell = Callable[[OffsetRange, int, int], object]
+"""Hears of a range how many records are hidden because their transactions were aborted, and because they have no end."""
 
-    Only the data of transactions whose marker has not come is held meanwhile. At the end ``tell`` hears of the partition how
-    many records are hidden because their transactions were aborted, and because they have no end.
+
+def fetch_with_places(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
+    """All records of ``part`` that are committed or in no transaction, also behind one that is open, as record batches of LOG.
+    Of records that are hidden, and of markers, record batches with the columns PLACES say where they are.
+
+    What is not stable has to go to the end of the log. At the end ``tell`` hears of ``part``.
     """
-    held: dict[int, list[tuple[bytes, BatchHeaders]]] = defaultdict(list)
+    return (_fetch_stable if part.is_stable else _fetch_to_the_end)(options, part, tell)
+
+
+def _fetch_stable(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
+    """The broker says what was aborted."""
     hidden = 0
+    with ClusterReader(options) as cluster:
+        for fetched, found in _fetched(cluster, _topic(options), part):
+            control, aborted = is_control(found), is_aborted(found, fetched.aborted)
+            yield from _places(fetched.records, part, found.where(control))
+            for places in _places(fetched.records, part, found.where(aborted)):
+                hidden += len(places)
+                yield places
+            yield from _records(fetched.records, part, found.where(~control & ~aborted))
+    tell(part, hidden, 0)
+
+
+def _fetch_to_the_end(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
+    """Markers say it. Only the data of transactions whose marker has not come is held meanwhile."""
+    held: dict[int, list[tuple[bytes, BatchHeaders]]] = defaultdict(list)
+    hidden = without_end = 0
     with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
-        for fetched, all_found in _fetched(cluster, options.get("topic", TOPIC), part):
-            found = all_found.where(all_found.base_offset < part.end)
+        for fetched, found in _fetched(cluster, _topic(options), part):
             ends = transaction_ends(fetched.records, found)
-            shown = []
+            control, aborted, undecided = is_control(found), ends.ended_by(ABORT_MARKER), is_open(found, ends)
+            shown = [(fetched.records, found.where(~control & ~aborted & ~undecided))]
+            not_shown = [(fetched.records, found.where(aborted))]
             for producer_id, is_committed in first_ends(found, ends, held).items():
-                decided = held.pop(producer_id)
-                if is_committed:
-                    shown += decided
-                else:
-                    hidden += _records_in(decided)
-                    yield from _places_of(decided, part.partition)
-            aborted, undecided = ends.ended_by(ABORT_MARKER), is_open(found, ends)
-            hidden += int(np.maximum(found.count[aborted], 0).sum())
-            yield from hidden_places(fetched.records, part.partition, found.where(is_control(found) | aborted))
-            shown.append((fetched.records, found.where(~is_control(found) & ~aborted & ~undecided)))
+                (shown if is_committed else not_shown).extend(held.pop(producer_id))
+            yield from _places(fetched.records, part, found.where(control))
+            for places in chain.from_iterable(_places(data, part, batches) for data, batches in not_shown):
+                hidden += len(places)
+                yield places
             for data, batches in shown:
-                for batch in read(data, part.partition, batches):
-                    yield _within(batch, part.start, part.end)
+                yield from _records(data, part, batches)
             for producer_id in np.unique(found.producer_id[undecided]).tolist():
                 chosen = found.where(undecided & (found.producer_id == producer_id))
                 held[producer_id].append(batches_alone(fetched.records, chosen))
-    for undecided_ones in held.values():
-        yield from _places_of(undecided_ones, part.partition)
-    tell(part.partition, hidden, sum(map(_records_in, held.values())))
+    for data, batches in chain.from_iterable(held.values()):
+        for places in _places(data, part, batches):
+            without_end += len(places)
+            yield places
+    tell(part, hidden, without_end)
 
 
-def _places_of(held: list[tuple[bytes, BatchHeaders]], partition: int) -> Iterator[Any]:
-    return chain.from_iterable(hidden_places(data, partition, batches) for data, batches in held)
+def _records(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[Any]:
+    return (_within(records, part) for records in read(data, part.partition, batches))
 
 
-def _records_in(held: list[tuple[bytes, BatchHeaders]]) -> int:
-    return sum(int(np.maximum(batches.count, 0).sum()) for _, batches in held)
+def _places(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[Any]:
+    return (_within(places, part) for places in hidden_places(data, part.partition, batches))
 
 
 def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[tuple[FetchedBatches, BatchHeaders]]:
-    """What the broker sends of ``part``; the first and last batches may reach beyond it."""
+    """What the broker sends, and the batches in it of which something is in ``part``."""
     offset = part.start
     while offset < part.end:
         try:
@@ -288,7 +362,7 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
                 return  # compaction has taken everything up to the end
             raise PipelineError(f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch")
         found = headers(np.frombuffer(fetched.records, np.uint8), starts)
-        yield fetched, found
+        yield fetched, found.where(found.base_offset < part.end)
         offset = int(found.last_offset[-1]) + 1
 
 
@@ -320,10 +394,10 @@ def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> 
     }
 
 
-def _within(batch: Any, start: int, end: int) -> Any:
-    """``batch`` without the offsets outside: a broker sends whole batches."""
+def _within(batch: Any, part: OffsetRange) -> Any:
+    """``batch`` without the offsets outside of ``part``: a broker sends whole batches."""
     offsets = batch.column("log_offset").to_numpy()
-    inside = (offsets >= start) & (offsets < end)
+    inside = (offsets >= part.start) & (offsets < part.end)
     return batch if inside.all() else batch.filter(inside)
 
 
@@ -373,15 +447,13 @@ class OffsetsBatchReader(_RangeReader, DataSourceReader):
     """One reading from the beginning to the end, or of ``ranges``."""
 
     def partitions(self) -> list[InputPartition]:
-        """A range a partition that has records; where none has, an empty one."""
-        ranges: Bounds = (
+        """A range or more of each partition that has records; where none has, an empty one."""
+        known: Bounds | None = (
             {int(partition): (start, end) for partition, (start, end) in json.loads(self.options["ranges"]).items()}
             if "ranges" in self.options
-            else bounds(self.options)
+            else None
         )
-        return [OffsetRange(partition, start, end) for partition, (start, end) in ranges.items() if end > start] or [
-            OffsetRange(0, 0, 0)
-        ]
+        return [*(stable_ranges(self.options, known) or [OffsetRange(0, 0, 0)])]
 
 
 class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -117,7 +117,7 @@ def is_aborted(found: BatchHeaders, aborted: list[tuple[int, int]]) -> Any:
     places = np.arange(len(order))
     is_beginning = order < len(aborted)
     batch = order - len(aborted)
-    is_end = ~is_beginning & is_control(found)[batch]
+    is_end = np.concatenate([np.zeros(len(aborted), bool), is_control(found)])[order]
     begun, ended = (np.maximum.accumulate(np.where(what, places, -1)) for what in (is_beginning, is_end))
     of_producer = producer_id[order[np.maximum(begun, 0)]] == producer_id[order]
     hidden = np.zeros(size, bool)

@@ -68,15 +68,15 @@ def test_a_run_reads_behind_an_open_transaction_what_the_files_have(data: Path, 
     options = {"bootstrap": address}
     told: dict[str, int] = {}
 
-    def tell(partition: int, *counts: int) -> None:
+    def tell(part: OffsetRange, *counts: int) -> None:
         whats = ("records of aborted transactions", "records of transactions without an end")
-        told.update({f"{partition} {what}": count for what, count in zip(whats, counts, strict=True) if count})
+        told.update({f"{part.partition} {what}": count for what, count in zip(whats, counts, strict=True) if count})
 
     bounds = kafka_source.bounds(options, READ_UNCOMMITTED)
     read = [
         (partition, offset, is_of_places(rows))
         for partition, (start, end) in bounds.items()
-        for rows in kafka_source.fetch_to_the_end(options, OffsetRange(partition, start, end), tell)
+        for rows in kafka_source.fetch_with_places(options, OffsetRange(partition, start, end, is_stable=False), tell)
         for offset in rows["log_offset"].to_pylist()
     ]
     assert sorted((partition, offset) for partition, offset, is_hidden in read if not is_hidden) == expected

@@ -133,3 +133,11 @@ def test_the_survey_looks_at_each_batch_a_few_times_however_many_transactions_th
     assert len(offsets(read)) == len(steps)
     assert all(map(is_of_places, read))
     assert looked_at < 20 * len(steps)
+
+
+def test_a_broker_may_tell_of_more_transactions_than_it_sends_batches() -> None:
+    """Those of other producers go on from before what it sends to behind it."""
+    data = batch(10, (1, "data"))
+    found = headers(np.frombuffer(data, np.uint8), [0])
+    assert is_aborted(found, [(5, 2), (1, 3), (7, 4)]).tolist() == [True]
+    assert is_aborted(found, [(5, 2), (7, 4)]).tolist() == [False]
