@@ -5,9 +5,10 @@
     report.html       the page that is rendered from it
     run.json          what was read, when, and how many rows each table has
 
-``--out`` may be a directory, HDFS or an object store. What a failed run has written is removed, what a killed one has written
-the next one removes; the output of an earlier run stays until the new one is there. On a local disk a second run at the same
-time is refused.
+``--out`` may be a directory, HDFS or an object store. What a failed run has written is removed; the output of an earlier run
+stays until the new one is whole. ``run.json`` is there only while everything beside it is. On a local disk a second run at the
+same time is refused, and what a killed one has written the next one removes; elsewhere it cannot be told from a run that
+writes, and stays.
 """
 
 import contextlib
@@ -192,12 +193,16 @@ class RunOutput:
         return self._report
 
     def _put_in_place(self, work: str) -> None:
-        """Move what is whole in ``work`` out of it, ``RUN`` at last: as long as that is there, this can be gone on with."""
+        """Move what is whole in ``work`` out of it, ``RUN`` at last: as long as that is there, this can be gone on with.
+
+        Meanwhile there is no ``RUN``, by which a reader of an object store, where moving is copying, knows that it has to wait.
+        """
+        if self._files.exists(f"{work}/{RUN}"):
+            self._files.delete(RUN)
         for name in (TABLES, REPORT, PAGE, RUN):
             if not self._files.exists(f"{work}/{name}"):
                 continue
-            if self._files.exists(name):
-                self._files.rename(name, f"{work}/before-{name}")
+            self._files.delete(name)
             if not self._files.rename(f"{work}/{name}", name):
                 raise PipelineError(f"what was written could not be moved to {self.root}/{name}")
 

@@ -62,7 +62,7 @@ def spark_scan(spark: SparkSession, root: str) -> Scan:
 
     def scan(table: str, columns: Sequence[str], among: Mapping[str, Collection[str]], partial: Partial) -> list[Any]:
         def work(batches: Iterator[Any]) -> Iterator[Any]:
-            for batch in batches:
+            for batch in filter(len, batches):
                 yield from partial(_in_milliseconds(pa.Table.from_batches([batch]))).to_batches()
 
         frame: DataFrame = spark.read.schema(TABLES[table].ddl).parquet(f"{root}/{table}")

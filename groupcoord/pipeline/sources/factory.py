@@ -159,6 +159,10 @@ def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
 
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
+    if "://" in directory:
+        raise PipelineError(
+            f"{directory} is no directory of a disk: copy the folders {kafka_source.TOPIC}-N to one, or mount what they are in"
+        )
     folder = Path(directory).absolute()  # executors of a cluster are in directories of their own
     size = sum(path.stat().st_size for _, paths in find_segments(folder) for path in paths)
     survey = partial(_survey_segments, spec, folder, size)
