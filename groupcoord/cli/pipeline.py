@@ -78,7 +78,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Read a log of __consumer_offsets once, write tables of Parquet files to DIR/tables and a page about them to "
         "DIR/report.html. A run reads all of the log each time; pipeline watch --once reads only what has come since the last "
-        "time, for ten of the tables."
+        "time, for some of the tables."
     )
     parser.epilog = """\
 sources
