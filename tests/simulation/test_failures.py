@@ -89,6 +89,7 @@ def told(result: SimulationResult) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # the lines that it reaches, the tests below reach, too; the tracer would take as long again
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind in FAILURES])
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
 @pytest.mark.parametrize("transactional", [False, True])
