@@ -84,17 +84,17 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
       <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="other producers with an open transaction">
         {open.slice(0, TOLD).map((one) => <li key={`${one.producer_id} ${one.places[0]!.topic} ${one.places[0]!.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
       </Sentences>
+      <Sentences title="The longest pauses" table="commit_pauses" leftOut={pauses.length - TOLD + report.pauses_left_out} what="pauses that were shorter">
+        {pauses.slice(0, TOLD).map((one) => (
+          <li key={`${one.group} ${one.from_ts}`}>
+            {groupName(one.group, anchors).shown}: commits for {amount(one.partitions, "partitions")} stopped for {duration(1_000 * one.seconds)}, from <Time ms={one.from_ts} /> {one.to_ts === null ? "UTC on, until the end of the log" : <>to <Time ms={one.to_ts} /> UTC</>}.
+          </li>
+        ))}
+      </Sentences>
       <Sentences title="The largest storms" table="storms" leftOut={storms.length - TOLD + report.storms_left_out} what="storms with fewer rebalances">
         {storms.slice(0, TOLD).map((one) => (
           <li key={`${one.group} ${one.from_ts}`}>
             {groupName(one.group, anchors).shown}: {amount(one.rebalances, "rebalances")} in {duration(one.to_ts - one.from_ts)}, from <Time ms={one.from_ts} /> UTC on; {number(one.of_cause_kind)} of them: {causeOf(one, vocabulary)}{alternativeTo(one) && `; ${alternativeTo(one)}`}.
-          </li>
-        ))}
-      </Sentences>
-      <Sentences title="The longest pauses" table="commit_pauses" leftOut={pauses.length - TOLD + report.pauses_left_out} what="pauses that were shorter">
-        {pauses.slice(0, TOLD).map((one) => (
-          <li key={`${one.group} ${one.from_ts}`}>
-            {groupName(one.group, anchors).shown}: commits for {amount(one.partitions, "partitions")} stopped for {duration(1_000 * one.seconds)}, from <Time ms={one.from_ts} /> UTC on{one.to_ts === null && ", until the end of the log"}.
           </li>
         ))}
       </Sentences>

@@ -44,7 +44,7 @@ describe.skipIf(missing)("the report", () => {
       "app: 5 rebalances in 1 min 30 s, from 2026-01-01 00:00:00 UTC on; 3 of them: b, c joined; sticky would have stopped 4 partitions instead of 12.",
     ]);
     expect(await page.getByRole("list", { name: "The longest pauses" }).getByRole("listitem").allInnerTexts()).toEqual([
-      "app: commits for 1 partition stopped for 43 s, from 2026-01-01 00:00:07 UTC on.",
+      "app: commits for 1 partition stopped for 43 s, from 2026-01-01 00:00:07 to 2026-01-01 00:00:50 UTC.",
     ]);
     expect(await page.getByRole("list", { name: "Look at these groups first" }).getByRole("listitem").first().innerText()).toBe(
       "app: 1 storm of rebalances, 3 partitions that moved and need not have, 1 pause in which commits stopped, 1 commit as if by a member that had lost the partition, 1 of 2 partitions whose lag is not OK, 3 rebalances.",
