@@ -32,9 +32,11 @@ class Incident:
 
 def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
     """What is wrong now; and the ids of what cannot be known now, because the watch has much to catch up with."""
-    late, unknown = _late(outcome)
+    late, unknown_late = _late(outcome)
+    behind_start, unknown_start = _lost(outcome)
     lost = [lost_log(warning, outcome.now.isoformat()) for warning in outcome.lost]
-    return [*_storms(outcome), *late, *_hanging(outcome, hanging_after_s), *lost], unknown
+    found = [*_storms(outcome), *late, *behind_start, *_hanging(outcome, hanging_after_s), *lost]
+    return found, unknown_late | unknown_start
 
 
 def lost_log(warning: SourceWarning, since: str) -> Incident:
@@ -90,6 +92,32 @@ def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
             )
         )
     return found, {f"late_partitions:{group}" for group, count in statuses.items() if count[None]}
+
+
+def _lost(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
+    partitions: dict[str, list[str]] = {}
+    offsets = Counter[str]()
+    unknown = set()
+    for row in outcome.view(schemas.LAG, ["group", "topic", "partition", "records_lost"]).to_pylist():
+        group, lost = row["group"], row["records_lost"]
+        if lost is None:
+            unknown.add(f"records_lost:{group}")
+        elif lost:
+            partitions.setdefault(group, []).append(f"{row['topic']}-{row['partition']}")
+            offsets[group] += lost
+    found = [
+        Incident(
+            id=f"records_lost:{group}",
+            kind="records_lost",
+            group=group,
+            since=outcome.now.isoformat(),
+            text=f"group {group} has lost what was deleted before it was read: {offsets[group]:,} offsets of "
+            f"{_some(tuple(sorted(names)))}",
+            over=f"group {group} is behind the beginning of no partition any more",
+        )
+        for group, names in sorted(partitions.items())
+    ]
+    return found, unknown
 
 
 def _hanging(outcome: BatchOutcome, hanging_after_s: int) -> Iterable[Incident]:

@@ -34,6 +34,14 @@ CURRENT_OFFSET = Metric("kafka_consumergroup_current_offset", _PARTITION, "commi
 GROUP_LAG = Metric(
     "kafka_consumergroup_lag", _PARTITION, "records from the committed offset to the end of the partition"
 )
+LAG_SECONDS = Metric(
+    "kafka_consumergroup_lag_seconds", _PARTITION, "how old the first record is that the group has not read"
+)
+RECORDS_LOST = Metric(
+    "kafka_consumergroup_records_lost",
+    _PARTITION,
+    "offsets behind the committed one that were deleted before the group read them",
+)
 LAG_SUM = Metric(
     "kafka_consumergroup_lag_sum", ("consumergroup", "topic"), "sum of what is known of the lags of a topic"
 )

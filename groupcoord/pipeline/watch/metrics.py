@@ -28,6 +28,13 @@ from groupcoord.pipeline.watch.open_transactions import open_transactions
 Family = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[Sequence[str], float]
 _KEYS = ("group", "topic", "partition")
+_OF_PARTITIONS = {
+    names.CURRENT_OFFSET: "committed_offset",
+    names.GROUP_LAG: "lag",
+    names.LAG_SECONDS: "lag_seconds",
+    names.RECORDS_LOST: "records_lost",
+}
+"""The columns of the view ``lag`` that are metrics as they are."""
 
 
 class WatchMetrics(Collector):
@@ -54,7 +61,7 @@ class WatchMetrics(Collector):
         if outcome.took_s is not None:
             self._batch = outcome.now, outcome.took_s
         made = _Families(self._limit)
-        _partitions(made, outcome.view(schemas.LAG, [*_KEYS, "committed_offset", "lag", "status"]))
+        _partitions(made, outcome.view(schemas.LAG, [*_KEYS, *_OF_PARTITIONS.values(), "status"]))
         self._groups(made, outcome)
         self._transactions(made, outcome)
         self._watch(made, outcome)
@@ -134,11 +141,7 @@ def _partitions(made: _Families, lag: Any) -> None:
     lag = lag.sort_by([(key, "ascending") for key in _KEYS])
     place = pc.index_in(lag["status"], pa.array(list(names.STATUS_NUMBERS), pa.string()))
     lag = lag.append_column("number", pa.array(list(names.STATUS_NUMBERS.values())).take(place))
-    for metric, column in (
-        (names.CURRENT_OFFSET, "committed_offset"),
-        (names.GROUP_LAG, "lag"),
-        (names.STATUS, "number"),
-    ):
+    for metric, column in (_OF_PARTITIONS | {names.STATUS: "number"}).items():
         known = lag.filter(pc.is_valid(lag[column])).select([*_KEYS, column])
         first = known.slice(0, made.limit).to_pylist()
         samples = (((row["group"], row["topic"], str(row["partition"])), row[column]) for row in first)

@@ -141,6 +141,15 @@ def test_a_transaction_in_flight_is_no_incident(watch: Watch) -> None:
     assert watch.after(outcome({"open_transactions": in_flight})) == []
 
 
+def test_what_a_group_has_lost_is_one_incident_until_it_has_gone_on(watch: Watch) -> None:
+    rows = [{**lag_row("app", number, 5), "records_lost": lost} for number, lost in enumerate((3, 0, 1_000))]
+    assert watch.after(outcome({"lag": rows})) == [("records_lost:app", "firing")]
+    said = "group app has lost what was deleted before it was read: 1,003 offsets of orders-0, orders-2"
+    assert watch.told[-1]["text"] == said
+    assert watch.after(outcome({"lag": [lag_row("app", 0, None)]})) == []  # unknown
+    assert watch.after(outcome({"lag": rows[1:2]})) == [("records_lost:app", "resolved")]
+
+
 def test_while_a_status_is_unknown_nothing_has_ended(watch: Watch) -> None:
     watch.after(outcome({"lag": [lag_row("app", 0, 5, "STOP")]}))
     assert watch.after(outcome({"lag": [lag_row("app", 0, None, None)]})) == []

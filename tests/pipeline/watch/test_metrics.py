@@ -16,7 +16,11 @@ from tests.pipeline.watch.outcomes import group_row, lag_row, outcome
 
 Series = dict[tuple[str, ...], float]
 VIEWS: dict[str, list[dict[str, Any]]] = {
-    "lag": [lag_row("app", 1, 5, "STALL"), lag_row("app", 0, 10), lag_row("new", 0, None, None)],
+    "lag": [
+        {**lag_row("app", 1, 5, "STALL"), "lag_seconds": 1.5, "records_lost": 2},
+        lag_row("app", 0, 10),
+        lag_row("new", 0, None, None),
+    ],
     "current_groups": [group_row("new"), group_row("app", 2, "consumer")],
     "storms": [
         {"group": "app", "from": at(10), "to": at(60)},
@@ -68,6 +72,8 @@ def test_it_serves_what_the_views_say() -> None:
         ("app", "orders", "1"): 95,
         ("new", "orders", "0"): 100,
     }
+    assert found["kafka_consumergroup_lag_seconds"] == {("app", "orders", "1"): 1.5}
+    assert found["kafka_consumergroup_records_lost"] == {("app", "orders", "1"): 2}
     assert found["kafka_consumergroup_lag_sum"] == {("app", "orders"): 15}
     assert found["kafka_consumergroup_partition_status"] == {("app", "orders", "0"): 1, ("app", "orders", "1"): 5}
     assert found["kafka_consumergroup_members"] == {("app",): 2, ("new",): 0}
