@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from wsgiref.simple_server import WSGIServer
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.metric_names import Metric
 from groupcoord.pipeline.watch.open_transactions import open_transactions
 
-Family = CounterMetricFamily | GaugeMetricFamily
+Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[Sequence[str], float]
 _KEYS = ("group", "topic", "partition")
 _OF_PARTITIONS = {
