@@ -542,13 +542,14 @@ SOURCE_WARNINGS = table_schema("""
 
 OPEN_TRANSACTIONS = table_schema("""
     open_transactions by topic, partition: Partitions of the groups' topics in which a transaction is open, so that consumers
-        that read committed get nothing that is behind its begin. Only the source `kafka:` knows of them.
+        that read committed get nothing that is behind its begin; in `watch` also partitions of `__consumer_offsets`, where it
+        has committed offsets. Only the source `kafka:` knows of them.
     topic, partition
     stable_offset bigint: where such a consumer stops
     end_offset bigint: offset behind the last record
     producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
     since timestamp: when it wrote the first record of it; null: not known
-    groups array<string>: groups that have committed offsets there, in order
+    groups array<string>: groups that have committed offsets for it, or in it, in order
 """)
 
 END_OFFSETS = table_schema("""

@@ -243,11 +243,12 @@ class StreamSource:
     """``identity`` tells one source from another. ``load`` gives LOG, for ever. ``positions`` are where each partition of the
     log is at, as Spark's checkpoint says it. ``bounds`` and ``ends`` ask the cluster: the first offsets and ends of the log,
     and, at a time in milliseconds, END_OFFSETS for CURRENT_OFFSETS; None where there is no way to ask.
-    ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells.
+    ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells. ``topic`` is the topic of the log.
     """
 
     spec: str
     identity: dict[str, str]
+    topic: str = kafka_source.TOPIC
     load: Callable[[SparkSession], DataFrame]
     positions: Callable[[str], Positions]
     bounds: Callable[[], kafka_source.Bounds] | None = None
@@ -267,8 +268,9 @@ def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
 
 def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
     asked = {"maxrecords": MOST, **options, "bootstrap": bootstrap}
+    topic = asked.get("topic", kafka_source.TOPIC)
     with ClusterReader(asked) as cluster:
-        identity = {"topic": asked.get("topic", kafka_source.TOPIC), "of cluster": cluster.cluster_id() or bootstrap}
+        identity = {"topic": topic, "of cluster": cluster.cluster_id() or bootstrap}
         retention_ms = cluster.offsets_retention_ms()
 
     def load(spark: SparkSession) -> DataFrame:
@@ -278,6 +280,7 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
     return StreamSource(
         spec=spec,
         identity=identity,
+        topic=topic,
         load=load,
         positions=json.loads,
         bounds=partial(kafka_source.bounds, asked, READ_UNCOMMITTED),

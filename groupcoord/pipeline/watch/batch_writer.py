@@ -164,7 +164,7 @@ class BatchWriter:
             if self._stream.ends is not None:
                 step = _BatchTables(self._output, self.manifest)
                 step.lag(self._stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
-                has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
+                has_open_transactions = step.open_transactions(self._stream, now, had_any=self._has_open_transactions)
                 self.manifest = self._output.commit(step.manifest(now))
                 self._has_open_transactions = has_open_transactions
                 self._output.tidy()
@@ -197,7 +197,7 @@ class BatchWriter:
             now = self._now()
             ends = self._log_ends()
             lag = step.lag(self._stream, now, partitions_behind(ends or {}, positions, commits + others))
-            has_open_transactions = step.open_transactions(now, had_any=self._has_open_transactions)
+            has_open_transactions = step.open_transactions(self._stream, now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
@@ -373,13 +373,13 @@ class _BatchTables:
         groups, recent, ends = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS), None
         offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
         if stream.ends is not None:
-            observed = stream.ends(offsets, int(now.timestamp() * 1000))
+            observed = stream.ends(with_log_partitions(offsets, stream.topic), int(now.timestamp() * 1000))
             ends = self._replace(ends_after(self._view(_ENDS), observed), _ENDS)
         found = self._replace(lag_after(offsets, recent, ends, now, behind), LAG)
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
 
-    def open_transactions(self, now: datetime, *, had_any: bool) -> bool:
+    def open_transactions(self, stream: StreamSource, now: datetime, *, had_any: bool) -> bool:
         """The view ``open_transactions``, from what ``lag`` has asked of the ends of topics; returns whether it has any."""
         if END_OFFSETS.name not in self._views:
             return False
@@ -387,7 +387,8 @@ class _BatchTables:
         held_up = self._view(_ENDS).where(latest & F.col("open_transaction").isNotNull())
         has_any = not held_up.isEmpty()
         if has_any or had_any:
-            self._replace(open_transactions_of(held_up, self._view(CURRENT_OFFSETS)), OPEN_TRANSACTIONS)
+            places = with_log_partitions(self._view(CURRENT_OFFSETS), stream.topic)
+            self._replace(open_transactions_of(held_up, places), OPEN_TRANSACTIONS)
         return has_any
 
     @property
@@ -534,6 +535,18 @@ def recent_after(before: DataFrame, commits: DataFrame) -> DataFrame:
     backwards = Window.partitionBy("group", *PARTITION, "log_partition").orderBy(F.desc("log_offset"))
     numbered = before.unionByName(came).select("*", F.row_number().over(backwards).alias("number"))
     return numbered.where(F.col("number") <= RECENT).select(*RECENT_COMMITS.names)
+
+
+def with_log_partitions(offsets: DataFrame, log_topic: str) -> DataFrame:
+    """Where groups have ``offsets`` (CURRENT_OFFSETS), and in which partitions of the log these are: a transaction that commits
+    offsets is open there, too, and the watch itself stops before it."""
+    in_log = {
+        "topic": F.lit(log_topic),
+        "partition": F.col("log_partition"),
+        "committed_offset": F.lit(None).cast("bigint"),
+    }
+    columns = ["group", *in_log]
+    return offsets.select(*columns).unionByName(offsets.withColumns(in_log).select(*columns))
 
 
 def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:

@@ -141,3 +141,22 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
         batch_writer.refresh(spark)
         assert "tables/lag/view.parquet" in moves
         assert "tables/open_transactions/view.parquet" not in moves  # nothing has changed
+
+
+def test_one_that_commits_offsets_is_open_in_the_log_too_where_the_watch_stops_before_it(
+    spark: SparkSession, tmp_path: Path, kafka: SyncCluster
+) -> None:
+    stream = open_stream(f"kafka:{kafka.address}", {})
+    lines: list[str] = []
+    with WatchDirectory(spark, str(tmp_path / "out")) as output:
+        batch_writer = BatchWriter(output, stream, output.begin(stream.spec, stream.identity), lines.append)
+        run_watch(spark, output, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), lines.append)
+        producer = kafka.manual_producer("writer")
+        producer.init()
+        producer.add_offsets("app")
+        producer.commit_offsets("app", {("orders", 0): 1, ("orders", 1): 0})
+        batch_writer.refresh(spark)
+        [found] = output.view(OPEN_TRANSACTIONS).to_pylist()
+    assert (found["topic"], found["partition"]) == ("__consumer_offsets", 0)
+    assert found["end_offset"] - found["stable_offset"] == 2
+    assert (found["producer_id"], found["groups"]) == (producer.producer_id, ["app"])
