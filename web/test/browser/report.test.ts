@@ -47,7 +47,7 @@ describe.skipIf(missing)("the report", () => {
       "app: commits for 1 partition stopped for 43 s, from 2026-01-01 00:00:07 to 2026-01-01 00:00:50 UTC.",
     ]);
     expect(await page.getByRole("list", { name: "Look at these groups first" }).getByRole("listitem").first().innerText()).toBe(
-      "app: 1 storm of rebalances, 3 partitions that moved and need not have, 1 pause in which commits stopped, 1 commit as if by a member that had lost the partition, 1 of 2 partitions whose lag is not OK, 3 rebalances.",
+      "app: 1 storm of rebalances, 3 partitions that moved and need not have, 1 pause in which commits stopped, 1 commit as if by a member that had lost the partition, 1 of 2 partitions with records that were deleted before they were read, 1 of 2 partitions whose lag is not OK, 3 rebalances.",
     );
     expect(await page.getByRole("list", { name: "Open transactions" }).getByRole("listitem").allInnerTexts()).toEqual([
       "orders-0: a transaction of producer 7 is open since 2026-01-01 00:00:15 UTC, so that consumers that read committed stop at offset 20, 80 offsets before the end; groups there: app, audit, backup and 1 more.",
@@ -58,7 +58,7 @@ describe.skipIf(missing)("the report", () => {
       ["members joined", "3", "app 2, modern 1"], ["members joined a group that was empty", "1", "quiet 1"], ["members left or timed out", "1", "app 1"],
     ]);
     const app = page.getByRole("article").first();
-    expect(await app.innerText()).toMatch(/^app\s*1 storm of rebalances, .*\s*classic, 2 members; assignor range; generation 3. Score 19.3: storms of rebalances 5.0/);
+    expect(await app.innerText()).toMatch(/^app\s*1 storm of rebalances, .*\s*classic, 2 members; assignor range; generation 3. Score 22.3: storms of rebalances 5.0/);
     expect(await table(page, "The largest storms").getByRole("row").last().innerText()).toContain("b joined; a left or timed out; x; and 1 other");
     expect(await table(page, "All groups together").getByRole("row").count()).toBe(4);
     expect(await panel(page, "Data quality").innerText()).toMatch(/the key is cut off\s*1[\s\S]*torn tail: no whole batch/);
