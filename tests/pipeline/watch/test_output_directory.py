@@ -12,13 +12,15 @@ from pyspark.sql import SparkSession
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.watch.output_directory import WatchDirectory, WatchManifest
+from tests.pipeline.frames import frame
 
 IDENTITY = {"topic": "t"}
 
 
 def staged(output: WatchDirectory, spark: SparkSession, end: int) -> str:
     """One file aside with a row that says ``end``."""
-    return output.stage_file(spark.createDataFrame([("t", 0, end, None, None)], END_OFFSETS.ddl), END_OFFSETS, rows=1)
+    rows = frame(spark, END_OFFSETS, [{"topic": "t", "partition": 0, "end_offset": end}])
+    return output.stage_file(rows, END_OFFSETS, rows=1)
 
 
 def shown(out: Path) -> list[int]:
