@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
+from groupcoord.cli.option_types import is_number, listen_address
 from groupcoord.page.embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.open_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.report.build_report import DETAILED
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT
-from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -262,7 +263,7 @@ def _say(line: str) -> None:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= MOST_RECORDS):
+    if not is_number(text, MOST_RECORDS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of records up to {MOST_RECORDS:,}")
     return int(text)
 
@@ -276,7 +277,7 @@ def _time(text: str) -> datetime:
 
 
 def _details(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST_DETAILS):
+    if not is_number(text, _MOST_DETAILS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of groups from 1 to {_MOST_DETAILS}")
     return int(text)
 
@@ -572,13 +573,13 @@ def _merge_every(text: str) -> int:
 
 
 def _listen_address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+    found = listen_address(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no address such as 127.0.0.1:9308")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return found
 
 
 def _metrics_limit(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _MOST_SERIES):
+    if not is_number(text, _MOST_SERIES):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of series: 1 to {_MOST_SERIES:,}")
     return int(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from groupcoord.cli.main import complain
+from groupcoord.cli.option_types import listen_address
 from groupcoord.core.events import Event
 from groupcoord.page.embedding import PageNotBuiltError
 from groupcoord.page.page_data import live_page
@@ -212,7 +213,7 @@ def _page_address(text: str) -> tuple[str, int]:
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+    found = listen_address(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text} is not HOST:PORT")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return found

@@ -9,8 +9,8 @@ import pytest
 
 from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
+from groupcoord.pipeline.open_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.watch.metric_names import LIMIT
-from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S
 
 
 def options(*argv: str) -> argparse.Namespace:

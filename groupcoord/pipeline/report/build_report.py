@@ -7,6 +7,7 @@ from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.health_symptoms import score_parts
+from groupcoord.pipeline.open_transactions import by_producer
 from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.group_details import (
     BY_LAG,
@@ -225,16 +226,12 @@ def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
 def _open_transactions(reader: TableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
     """The first ones, and how many more there are: one for each producer, however many partitions it holds up."""
     order = sort_order("since topic partition")
-    of_producer: dict[Any, list[Row]] = defaultdict(list)
-    for row in reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, MOST_HELD_UP):
-        # Rows without a producer have nothing in common.
-        who = row["producer_id"] if row["producer_id"] is not None else (row["topic"], row["partition"])
-        of_producer[who].append(row)
-    found = [_open_transaction(rows) for rows in of_producer.values()]
+    rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, MOST_HELD_UP)
+    found = [_open_transaction(of_one) for of_one in by_producer(rows)]
     return tuple(found[:LISTED]), max(len(found) - LISTED, 0)
 
 
-def _open_transaction(rows: list[Row]) -> model.OpenTransaction:
+def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransaction:
     places = sorted(model.HeldUpPartition(*(row[name] for name in model.HeldUpPartition._fields)) for row in rows)
     groups = sorted({group for row in rows for group in row["groups"] or ()})
     return model.OpenTransaction(

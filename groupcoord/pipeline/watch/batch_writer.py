@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -70,7 +71,6 @@ from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
-from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
     NONE,

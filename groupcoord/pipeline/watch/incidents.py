@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+import pyarrow.compute as pc
+
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.open_transactions import open_transactions, utc_text
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
-from groupcoord.pipeline.watch.open_transactions import open_transactions, utc_text
 
 LATE = ("STOP", "STALL", "WARN")
 """The statuses of a partition that are an incident of its group, the worst first."""
@@ -95,16 +97,15 @@ def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
 
 
 def _lost(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
+    view = outcome.view(schemas.LAG, ["group", "topic", "partition", "records_lost"])
+    unknown = {
+        f"records_lost:{group}" for group in view.filter(view["records_lost"].is_null())["group"].unique().to_pylist()
+    }
     partitions: dict[str, list[str]] = {}
     offsets = Counter[str]()
-    unknown = set()
-    for row in outcome.view(schemas.LAG, ["group", "topic", "partition", "records_lost"]).to_pylist():
-        group, lost = row["group"], row["records_lost"]
-        if lost is None:
-            unknown.add(f"records_lost:{group}")
-        elif lost:
-            partitions.setdefault(group, []).append(f"{row['topic']}-{row['partition']}")
-            offsets[group] += lost
+    for row in view.filter(pc.greater(view["records_lost"], 0)).to_pylist():
+        partitions.setdefault(row["group"], []).append(f"{row['topic']}-{row['partition']}")
+        offsets[row["group"]] += row["records_lost"]
     found = [
         Incident(
             id=f"records_lost:{group}",

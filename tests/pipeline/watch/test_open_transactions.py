@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
+from groupcoord.pipeline.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.schemas import OPEN_TRANSACTIONS
 from groupcoord.pipeline.sources.factory import open_stream
 from groupcoord.pipeline.watch.alerts import STATE_FILE, WatchAlerts
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.metrics import WatchMetrics
-from groupcoord.pipeline.watch.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch
 from groupcoord.testing.sync_api import SyncCluster

@@ -36,12 +36,8 @@ class OpenTransaction:
 
 
 def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction]:
-    """The transactions in ``rows`` of the view ``open_transactions``, the oldest first: a producer has one at a time, in any
-    number of partitions. Where the producer is unknown each partition counts as one."""
-    of_producer: dict[object, list[Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
-        place = f"{row['topic']}-{row['partition']}"
-        of_producer.setdefault(place if row["producer_id"] is None else row["producer_id"], []).append(row)
+    """The transactions in ``rows`` of the view ``open_transactions``, the oldest first."""
+    in_order = sorted(rows, key=lambda row: (row["topic"], row["partition"]))
     found = [
         OpenTransaction(
             producer_id=parts[0]["producer_id"],
@@ -50,9 +46,19 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
             groups=tuple(sorted({group for part in parts for group in part["groups"] or ()})),
             offsets_behind=sum(part["end_offset"] - part["stable_offset"] for part in parts),
         )
-        for parts in of_producer.values()
+        for parts in by_producer(in_order)
     ]
     return sorted(found, key=lambda one: (one.since or _NEVER, one.partitions))
+
+
+def by_producer(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The ``rows`` of each transaction, in their order: a producer has one at a time, in any number of partitions. Where the
+    producer is unknown each partition counts as one."""
+    found: dict[object, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        place = row["topic"], row["partition"]
+        found.setdefault(place if row["producer_id"] is None else row["producer_id"], []).append(row)
+    return list(found.values())
 
 
 def open_transactions_text(found: list[OpenTransaction], now: datetime, after_s: int) -> str:

@@ -1,0 +1,14 @@
+"""What several commands read from their options."""
+
+
+def listen_address(text: str) -> tuple[str, int] | None:
+    """Host and port of HOST:PORT; the port may be 0, and an IPv6 address stands in brackets. None if it is no such thing."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
+        return None
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_number(text: str, most: int) -> bool:
+    """Whether ``text`` is a whole number from 1 to ``most``, in ASCII digits."""
+    return text.isascii() and text.isdecimal() and 0 < int(text) <= most
