@@ -111,9 +111,10 @@ def session(
         if is_local and not is_verbose:
             quiet = Path(folder) / "log4j2.properties"
             quiet.write_text(_SILENCE, encoding="utf-8")
-            settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet} -Xlog:disable"
+            settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
         if is_local and java is not None and JAVA_OPTIONS not in conf:
-            settings[JAVA_OPTIONS] += f" {class_archive_options(java)}"
+            # What Java has to say of the archive would come on stdout.
+            settings[JAVA_OPTIONS] += f" {class_archive_options(java)}{'' if is_verbose else ' -Xlog:disable'}"
         said = Path(folder) / "stderr.txt"
         is_silent = not is_verbose and not is_submitted
         try:
