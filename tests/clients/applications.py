@@ -25,6 +25,7 @@ class Written(NamedTuple):
 
     partition: int
     offset: int
+    """-1: the client was told that the record is there, and not where."""
     value: str
 
 

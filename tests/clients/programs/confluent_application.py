@@ -41,7 +41,9 @@ def main() -> None:
 
     def delivered(error: Any, message: Any) -> None:
         if error is None:
-            say("acknowledged", message.partition(), message.offset(), (message.value() or b"").decode())
+            # Where a retry is answered DUPLICATE_SEQUENCE_NUMBER, the record is there, and librdkafka knows no offset.
+            offset = -1 if message.offset() is None else message.offset()
+            say("acknowledged", message.partition(), offset, (message.value() or b"").decode())
         else:
             say("failed", error)
 

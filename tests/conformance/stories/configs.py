@@ -244,6 +244,7 @@ def configs_of_others_are_replaced(s: Story) -> None:
         (77, "x", []),
     )
     admin.asks(replace(*several), does="replaces several")
+    until_shown(s, stage, (TOPIC, topic), {"retention.ms": "7"})
     admin.asks(replace(), does="replaces nothing")
     twice: tuple[tuple[int, str, list[tuple[str, str | None]]], ...] = (
         (TOPIC, topic, [("retention.ms", "1")]),
