@@ -78,7 +78,7 @@ def run() -> list[Table]:
     with groupcoord() as server:
         ours = _figures(server.port)
     theirs = dict.fromkeys(ours, "")
-    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess() as broker:
+    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(is_quick=False) as broker:
         theirs = _figures(broker.port)
     for what, figure in ours.items():
         table.add(what, figure, theirs[what])

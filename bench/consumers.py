@@ -69,7 +69,7 @@ def run() -> Iterator[Table]:
         yield _table("groupcoord", server.port)
     with (
         contextlib.suppress(RealKafkaUnavailable),
-        KafkaProcess({"group.initial.rebalance.delay.ms": "0"}) as broker,
+        KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, is_quick=False) as broker,
     ):
         yield _table("Kafka", broker.port)
 

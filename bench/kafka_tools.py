@@ -17,7 +17,7 @@ from bench.servers import Running, groupcoord, kafka
 from bench.table import Table
 from bench.topics import create_topics, delete_topic
 from tests.real_kafka.image import DEFAULT_VERSION
-from tests.real_kafka.process import libs_of
+from tests.real_kafka.kafka_java import libs_of
 
 ROUNDS = int(os.environ.get("BENCH_KAFKA_TOOLS_ROUNDS", "3"))
 RECORDS = {100: 500_000, 1024: 100_000}

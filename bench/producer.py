@@ -44,7 +44,10 @@ def run() -> list[Table]:
 def _servers() -> Iterator[tuple[str, str]]:
     with groupcoord("--dev", "--topic", f"bench:{PARTITIONS}", loop="uvloop") as server:
         yield "groupcoord", f"127.0.0.1:{server.port}"
-    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess({"num.partitions": str(PARTITIONS)}) as broker:
+    with (
+        contextlib.suppress(RealKafkaUnavailable),
+        KafkaProcess({"num.partitions": str(PARTITIONS)}, is_quick=False) as broker,
+    ):
         yield "Kafka", f"127.0.0.1:{broker.port}"
 
 

@@ -107,7 +107,7 @@ def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
 @contextlib.contextmanager
 def kafka() -> Iterator[Running]:
     """A real Kafka. Raises RealKafkaUnavailable where there is no Java, or none of its jars."""
-    with KafkaProcess({"group.initial.rebalance.delay.ms": "0"}) as broker:
+    with KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, is_quick=False) as broker:
         yield Running(broker.pid, broker.port)
 
 

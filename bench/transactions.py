@@ -144,7 +144,7 @@ def _servers() -> Iterator[tuple[str, int]]:
     for loop in ("asyncio", "uvloop"):
         with groupcoord("--dev", loop=loop) as server:
             yield f"groupcoord, {loop}", server.port
-    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess() as broker:
+    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(is_quick=False) as broker:
         yield "Kafka", broker.port
 
 

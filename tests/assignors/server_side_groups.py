@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from groupcoord.assignors.json_cases import spec_of
 from groupcoord.assignors.server_side import SERVER_ASSIGNORS
-from tests.real_kafka.process import libs_of, why_not
+from tests.real_kafka.kafka_java import libs_of, why_not
 
 FOLDER = Path(__file__).parent
 VECTORS = FOLDER / "server-side-vectors.json"

@@ -10,6 +10,9 @@ from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales, tell
 from tests.conformance.virtual import VirtualTarget
 
+EXHAUSTED = "transactions_exhausted"
+"""Each story of these begins tens of thousands of transactions."""
+
 
 def differs(tale: Tale) -> list[str]:
     """The first step of ``tale`` that differs from its recording, in lines for people, and what went wrong in the server."""
@@ -20,7 +23,8 @@ def differs(tale: Tale) -> list[str]:
 
 def main() -> int:
     logging.disable()
-    first = next((tale.name for tale in all_tales() if differs(tale)), None)
+    quickest_first = sorted(all_tales(), key=lambda tale: tale.topic == EXHAUSTED)
+    first = next((tale.name for tale in quickest_first if differs(tale)), None)
     print(first or "")
     return 0 if first is None else 1
 

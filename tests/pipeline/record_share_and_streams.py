@@ -13,7 +13,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.pipeline.record import TOPICS, fill
-from tests.real_kafka.process import DOCKER_KAFKA, KafkaProcess
+from tests.real_kafka.kafka_java import DOCKER_KAFKA
+from tests.real_kafka.process import KafkaProcess
 
 HERE = Path(__file__).parent
 INTO = HERE / "recordings" / "share-and-streams.jsonl"

@@ -22,9 +22,9 @@ from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import encode_request, parse_response
 from tests.conformance.wire import SocketWire
 from tests.real_kafka import lone_node
-from tests.real_kafka.broker import BrokerFailed, RealKafkaUnavailable, end_of_log
+from tests.real_kafka.broker import BrokerFailed, end_of_log
 from tests.real_kafka.image import kafka_version
-from tests.real_kafka.process import DOCKER_KAFKA, STOP_S, libs_of, why_not
+from tests.real_kafka.kafka_java import KafkaJava, end, write_config
 from tests.real_kafka.relay import Relay
 from tests.real_kafka.waiting import START_S, until
 
@@ -40,43 +40,32 @@ class Node:
     """One node; its data stays while it does not run."""
 
     def __init__(
-        self, node_id: int, properties: Mapping[str, str], folder: Path, libs: Path, hosts: Mapping[str, str]
+        self, node_id: int, properties: Mapping[str, str], folder: Path, java: KafkaJava, hosts: Mapping[str, str]
     ) -> None:
         self.id = node_id
         self._folder = folder / str(node_id)
         self._folder.mkdir()
         self._config = self._folder / "server.properties"
-        lines = {**properties, "node.id": str(node_id), "log.dirs": str(self._folder / "data")}
-        self._config.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        write_config(self._config, {**properties, "node.id": str(node_id), "log.dirs": str(self._folder / "data")})
         hosts_file = self._folder / "hosts"
         hosts_file.write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
-        logging = f"-Dlog4j2.configurationFile={DOCKER_KAFKA / 'conf' / 'log4j2.yaml'}"
-        finds = f"-Djdk.net.hosts.file={hosts_file}"
-        self._java = ["java", *lone_node.HEAP.split(), "-XX:TieredStopAtLevel=1", finds, logging, "-cp", f"{libs}/*"]
+        self._java, self._finds = java, f"-Djdk.net.hosts.file={hosts_file}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def format(self) -> None:
         """Make its data directory."""
-        command = [*self._java, "kafka.tools.StorageTool", "format", "--cluster-id", lone_node.CLUSTER_ID]
         with (self._folder / "log").open("ab") as log:
-            subprocess.run([*command, "--config", self._config], stdout=log, stderr=log, check=True)
+            self._java.format(self._config, log)
 
     def start(self) -> None:
         """Start it, or start it again."""
-        leash = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
-        command = [*leash, *self._java, "kafka.Kafka", str(self._config)]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._process = self._java.start(self._config, log, self._finds)
 
     def stop(self) -> None:
         """SIGTERM: a broker hands over what it leads first."""
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            end(self._process)
             self._process = None
 
     def kill(self) -> None:
@@ -112,11 +101,7 @@ class KafkaClusterProcess:
     """``brokers`` brokers with ids from 1 on. Raises RealKafkaUnavailable when none can be started here."""
 
     def __init__(self, properties: Mapping[str, str] = MappingProxyType({}), brokers: int = 3) -> None:
-        self._libs = libs_of(kafka_version())
-        java = shutil.which("java")
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr if java else ""
-        if reason := why_not(self._libs, java, said):
-            raise RealKafkaUnavailable(reason)
+        self._java = KafkaJava(kafka_version())
         self._properties = properties
         self.ports = {broker_id: lone_node.free_port() for broker_id in range(1, brokers + 1)}
         self.nodes: dict[int, Node] = {}
@@ -147,7 +132,7 @@ class KafkaClusterProcess:
                 }
             hosts = {_host(other): f"127.0.{node_id}.{other}" for other in inside if other != node_id}
             hosts[_host(node_id)] = "127.0.0.1"
-            self.nodes[node_id] = Node(node_id, {**common, **own}, self._folder, self._libs, hosts)
+            self.nodes[node_id] = Node(node_id, {**common, **own}, self._folder, self._java, hosts)
         try:
             for one, other in itertools.permutations(inside, 2):
                 self._relays[one, other] = Relay(f"127.0.{one}.{other}", inside[other])

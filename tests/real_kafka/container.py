@@ -38,7 +38,8 @@ class KafkaContainer(DockerContainer):
         self.ports["9092/tcp"] = ("127.0.0.1", self.port)  # type: ignore[assignment]
         for name, value in lone_node.properties(self.port, properties).items():
             self.with_env(lone_node.variable(name), value)
-        self.with_env("KAFKA_HEAP_OPTS", lone_node.HEAP).with_env("CLUSTER_ID", lone_node.CLUSTER_ID)
+        self.with_env("KAFKA_HEAP_OPTS", lone_node.HEAP).with_env("KAFKA_JVM_PERFORMANCE_OPTS", lone_node.QUICK)
+        self.with_env("CLUSTER_ID", lone_node.CLUSTER_ID)
         self.with_kwargs(labels={STARTED_BY: f"{socket.gethostname()}:{os.getpid()}"})
 
     @property

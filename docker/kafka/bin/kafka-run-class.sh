@@ -8,6 +8,8 @@ case "$(basename "$0" .sh)" in
   kafka-consumer-groups) set -- $tools.consumer.group.ConsumerGroupCommand "$@" ;;
   kafka-dump-log)        set -- $tools.DumpLogSegments "$@" ;;
 esac
+# Java takes the archive only where it fits.
+[ ! -s /opt/kafka/classes.jsa ] || archive=-XX:SharedArchiveFile=/opt/kafka/classes.jsa
 # shellcheck disable=SC2086 # each is a list of options
-exec java ${KAFKA_HEAP_OPTS:--Xmx256m} ${KAFKA_JVM_PERFORMANCE_OPTS-} ${KAFKA_LOG4J_OPTS-} ${KAFKA_OPTS-} \
+exec java ${archive-} ${KAFKA_HEAP_OPTS:--Xmx256m} ${KAFKA_JVM_PERFORMANCE_OPTS-} ${KAFKA_LOG4J_OPTS-} ${KAFKA_OPTS-} \
   -cp '/opt/kafka/libs/*' "$@"

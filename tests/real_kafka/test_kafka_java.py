@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real_kafka.process import java_version, libs_of, why_not
+from tests.real_kafka.kafka_java import java_version, libs_of, why_not
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""Java with the jars of a Kafka, which runs brokers as child processes.
+
+Most of what a broker costs that lives for a test is its start: Java reads, checks and compiles classes. So Java compiles with
+its quick compiler alone, and takes the classes from an archive (JEP 350) beside the jars, which the first broker makes.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from tests.real_kafka import lone_node
+from tests.real_kafka.broker import BrokerFailed, RealKafkaUnavailable, end_of_log
+from tests.real_kafka.image import DEFAULT_VERSION
+from tests.real_kafka.waiting import until_it_coordinates
+
+DOCKER_KAFKA = Path(__file__).resolve().parents[2] / "docker" / "kafka"
+OLDEST_JAVA = 17
+STOP_S = 20
+LOGGING = (
+    f"-Dlog4j2.configurationFile={DOCKER_KAFKA / 'conf' / 'log4j2.yaml'}",
+    f"-Dlog4j.configuration=file:{DOCKER_KAFKA / 'conf' / 'log4j.properties'}",
+)
+"""What Kafka 4 reads, and what Kafka 3 reads."""
+
+
+def libs_of(version: str) -> Path:
+    """Where ``docker/kafka/jars.sh`` puts the jars of a version."""
+    return DOCKER_KAFKA / ("libs" if version == DEFAULT_VERSION else f"libs-{version}")
+
+
+def java_version(said: str) -> int:
+    """The feature release in what ``java -version`` says: 17, or 8 for ``1.8.0``; 0 when it says none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found.group(1)) if found else 0
+
+
+def why_not(libs: Path, java: str | None, said: str) -> str | None:
+    """Why no broker can be started with these jars and this Java, or None."""
+    if not libs.is_dir():
+        return f"docker/kafka/{libs.name} is not there (`make kafka-libs`)"
+    if java is None:
+        return "there is no Java"
+    if java_version(said) < OLDEST_JAVA:
+        return f"{java} is not Java {OLDEST_JAVA} or newer"
+    return None
+
+
+def write_config(path: Path, properties: Mapping[str, str]) -> None:
+    """Write what ``kafka.Kafka`` and the storage tool read."""
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """SIGTERM: a broker hands over what it leads first. What does not end within STOP_S is killed."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def gone(process: "subprocess.Popen[bytes] | None") -> str | None:
+    """That it has ended, if it has."""
+    code = None if process is None else process.poll()
+    return None if code is None else f"it has exited with {code}"
+
+
+class KafkaJava:
+    """The Java of this machine with the jars of ``version``; ``is_quick`` if it is to start quickly, and not to be measured.
+
+    Raises RealKafkaUnavailable where one of the two is missing.
+    """
+
+    def __init__(self, version: str, *, is_quick: bool = True) -> None:
+        self._version, self._libs, self._is_quick = version, libs_of(version), is_quick
+        java = shutil.which("java")
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr if java else ""
+        if reason := why_not(self._libs, java, said):
+            raise RealKafkaUnavailable(reason)
+        self._archive = DOCKER_KAFKA / f"{self._libs.name}-classes-java-{java_version(said)}.jsa"
+
+    @property
+    def what(self) -> str:
+        """Which jars these are."""
+        return f"docker/kafka/{self._libs.name}"
+
+    def format(self, config: Path, log: IO[bytes], *options: str) -> None:
+        """Make the data directory of a node. Raises BrokerFailed."""
+        words = ["kafka.tools.StorageTool", "format", "--cluster-id", lone_node.CLUSTER_ID, "--config", str(config)]
+        if subprocess.run([*self._command(options), *words], stdout=log, stderr=log, check=False).returncode:
+            raise BrokerFailed("its storage could not be formatted")
+
+    def start(self, config: Path, log: IO[bytes], *options: str) -> "subprocess.Popen[bytes]":
+        """Start a node. It is killed with the thread that starts it, and out of reach of a Ctrl-C meant for the tests."""
+        leash = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        command = [*leash, *self._command(options), "kafka.Kafka", str(config)]
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def run_class(self, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """One of Kafka's command-line classes, ended or not."""
+        command = [*self._command(["-Xlog:disable"]), name, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def _command(self, options: Sequence[str]) -> list[str]:
+        if not self._is_quick:
+            return self._java(options)
+        if not self._archive.exists():
+            self._make_archive()
+        return self._java([*lone_node.QUICK.split(), f"-XX:SharedArchiveFile={self._archive}", *options])
+
+    def _java(self, options: Sequence[str]) -> list[str]:
+        return ["java", *lone_node.HEAP.split(), *LOGGING, *options, "-cp", f"{self._libs}/*"]
+
+    def _make_archive(self) -> None:
+        """Let a broker live until it coordinates groups: Java writes down its classes when it ends. Raises BrokerFailed."""
+        client, broker, controller = (lone_node.free_port() for _ in range(3))
+        with tempfile.TemporaryDirectory(prefix="real-kafka-classes-") as name:
+            folder = Path(name)
+            written, log_file, config = folder / "classes.jsa", folder / "log", folder / "server.properties"
+            own = lone_node.properties(client, {}, host="127.0.0.1", ports=(client, broker, controller))
+            write_config(config, {**own, "log.dirs": str(folder / "data")})
+            java = KafkaJava(self._version, is_quick=False)
+            with log_file.open("ab") as log:
+                java.format(config, log)
+                process = java.start(config, log, *lone_node.QUICK.split(), f"-XX:ArchiveClassesAtExit={written}")
+                try:
+                    until_it_coordinates(client, lone_node.offsets_partitions({}), lambda: gone(process))
+                finally:
+                    end(process)
+            if not written.exists():
+                raise BrokerFailed(end_of_log("broker whose classes Java was to archive", log_file.read_text()))
+            # Others of this machine may do the same at the same time.
+            shutil.move(written, beside := self._archive.with_suffix(f".{os.getpid()}"))
+            beside.replace(self._archive)
