@@ -154,16 +154,21 @@ class Stagehand:
     def __init__(self, story: Story, client_id: str = "stagehand") -> None:
         self._story, self._line, self._client_id = story, story.line(), client_id
 
-    def ask(self, message: Any, version: int | None = None) -> Any:
-        """The decoded answer to ``message``. Raises StoryBroken when there is none."""
+    def ask(self, message: Any, version: int | None = None, *, times: int = 1) -> Any:
+        """The decoded answer to ``message``, the last one if it is sent several ``times``, without waiting between them.
+
+        Raises StoryBroken when there is none.
+        """
         api = api_of(message)
         chosen = self._story.spoken(api, api.max_version if version is None else version)
         self._line.correlation_id += 1
         number = self._line.correlation_id
-        self._line.wire.send(request_frame(message, chosen, number, self._client_id))
-        frame = self._line.wire.receive(PATIENCE_MS)
-        if frame is None:
-            raise StoryBroken(f"no answer to the stagehand's {api.name}")
+        self._line.wire.send(request_frame(message, chosen, number, self._client_id) * times)
+        frame = b""
+        for _ in range(times):
+            if (received := self._line.wire.receive(PATIENCE_MS)) is None:
+                raise StoryBroken(f"no answer to the stagehand's {api.name}")
+            frame = received
         return read_answer(api, chosen, frame, number).message
 
     def topic(self, suffix: str = "orders", partitions: int = 1, **configs: str) -> str:
