@@ -120,15 +120,16 @@ def test_skipping_changes_nothing(seed: int) -> None:
 # --- the invariants
 
 
-def context() -> Any:
-    """A world in which a member has produced."""
+@pytest.fixture(scope="module", name="ended")
+def ended_world() -> Any:
+    """A world in which a member has produced, for tests that change nothing in it."""
     world = SimulatedWorld(plan_with())
     world.run()
     return world
 
 
-def test_records_in_order() -> None:
-    invariant = RecordsInOrder(context())
+def test_records_in_order(ended: Any) -> None:
+    invariant = RecordsInOrder(ended)
     invariant.finish()
     invariant.stored = lambda: {0: [b"p:1", b"q:0", b"p:3", b"p:1"], 1: [b"p:2"]}  # type: ignore[method-assign]
     invariant.finish()  # the repeated one is another promise
@@ -137,16 +138,16 @@ def test_records_in_order() -> None:
         invariant.finish()
 
 
-def test_stored_once() -> None:
-    invariant = StoredOnce(context())
+def test_stored_once(ended: Any) -> None:
+    invariant = StoredOnce(ended)
     invariant.finish()
     invariant.stored = lambda: {0: [b"p:1"], 1: [b"p:1"]}  # type: ignore[method-assign]
     with pytest.raises(InvariantViolation, match="b'p:1' is stored again in invoices-1"):
         invariant.finish()
 
 
-def test_acknowledged_is_stored() -> None:
-    invariant = AcknowledgedIsStored(context())
+def test_acknowledged_is_stored(ended: Any) -> None:
+    invariant = AcknowledgedIsStored(ended)
     first = invariant.stored()[0][0]
     invariant.record_ended(first, ((OUTPUT_TOPIC, 0), 0))
     invariant.record_ended(b"given up", None)
@@ -156,10 +157,9 @@ def test_acknowledged_is_stored() -> None:
         invariant.finish()
 
 
-def test_records_end() -> None:
-    world = context()
-    invariant = RecordsEnd(world)
-    (process,) = world.processes()
+def test_records_end(ended: Any) -> None:
+    invariant = RecordsEnd(ended)
+    (process,) = ended.processes()
     record = f"{process.producer_name}:9".encode()
     invariant.record_sent(record, (OUTPUT_TOPIC, 0))
     invariant.record_sent(b"crashed:1", (OUTPUT_TOPIC, 0))

@@ -175,6 +175,12 @@ def context() -> Any:
     return world
 
 
+@pytest.fixture(scope="module", name="ended")
+def ended_world() -> Any:
+    """The same for all tests that change nothing in it."""
+    return context()
+
+
 def changed(before: str, after: str, epoch: int, producer_id: int = 5) -> TransactionChanged:
     return TransactionChanged(
         at_ms=0,
@@ -213,8 +219,8 @@ BEGINS = (changed(EMPTY, EMPTY, 0), changed(EMPTY, ONGOING, 0))
         ([changed(EMPTY, EMPTY, 0), changed(EMPTY, EMPTY, 0)], "epoch 0 before"),
     ],
 )
-def test_one_transaction_at_a_time(events: list[TransactionChanged], reason: str) -> None:
-    invariant = OneTransaction(context())
+def test_one_transaction_at_a_time(ended: Any, events: list[TransactionChanged], reason: str) -> None:
+    invariant = OneTransaction(ended)
     tell(invariant, *events[:-1], marker())
     with pytest.raises(InvariantViolation, match=reason):
         tell(invariant, events[-1])
@@ -241,9 +247,9 @@ def test_what_is_not_stored_yet_is_not_in_the_log() -> None:
     TransactionReplay(world).finish()
 
 
-def test_old_epochs_write_no_more() -> None:
+def test_old_epochs_write_no_more(ended: Any) -> None:
     for offset, topic in ((10_000, OUTPUT_TOPIC), (None, OFFSETS_TOPIC)):
-        invariant = FencedWrites(context())
+        invariant = FencedWrites(ended)
         tell(invariant, changed(ONGOING, COMMITS, 3), marker(topic), SimpleNamespace())
         invariant.accepted((topic, 0), 5, 3, offset)
         invariant.accepted((topic, 0), 6, 0, offset)
@@ -251,17 +257,16 @@ def test_old_epochs_write_no_more() -> None:
             invariant.accepted((topic, 0), 5, 2, offset)
 
 
-def test_what_was_stored_before_may_be_acknowledged_again() -> None:
-    invariant = FencedWrites(context())
+def test_what_was_stored_before_may_be_acknowledged_again(ended: Any) -> None:
+    invariant = FencedWrites(ended)
     tell(invariant, changed(ONGOING, COMMITS, 3), marker())
     invariant.accepted(OUTPUT, 5, 2, 0)
 
 
-def test_the_last_stable_offset() -> None:
-    world = context()
-    invariant = StableOffset(world)
+def test_the_last_stable_offset(ended: Any) -> None:
+    invariant = StableOffset(ended)
     invariant.step_done()
-    stable = world.brokers.cluster.broker.log(*OUTPUT).last_stable_offset
+    stable = ended.brokers.cluster.broker.log(*OUTPUT).last_stable_offset
     tell(invariant, changed(ONGOING, COMMITS, 3))
     invariant.accepted(OUTPUT, 5, 2, stable - 1)
     invariant.accepted((OUTPUT_TOPIC, 1), 5, 2, 1_000_000)
@@ -303,9 +308,8 @@ def test_every_transaction_ends() -> None:
         invariant.finish()
 
 
-def test_only_what_was_committed_is_read() -> None:
-    world = context()
-    invariant = OnlyCommitted(world)
+def test_only_what_was_committed_is_read(ended: Any) -> None:
+    invariant = OnlyCommitted(ended)
     tell(invariant, marker(), *BEGINS, changed(ONGOING, ABORTS, 1), changed(ABORTS, ABORTED, 1))
     with pytest.raises(InvariantViolation, match="invoices-0 shows what producer 0, epoch 0 wrote at 0"):
         invariant.finish()
