@@ -37,6 +37,7 @@ from groupcoord.simulation.invariants.replication import (
 )
 from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC
 from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
+from tests.simulation import runs
 
 WRITERS = tuple(
     WriterPlan(name=f"w{number}", acks=acks, idempotent=idempotent, interval_ms=2_000)
@@ -78,10 +79,7 @@ def fails(kind: ActionKind, broker: int, at_ms: int, for_ms: int) -> PlannedActi
 
 def run(plan: SimulationPlan) -> str:
     """What is told of a run in which all invariants hold, with and without skipping."""
-    result = simulate_plan(plan, record=True)
-    assert result.ok, result.text()
-    assert result.lines == simulate_plan(plan, skip=False, record=True).lines
-    return told(result)
+    return told(runs.run(plan))
 
 
 def told(result: SimulationResult) -> str:
