@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page playground simulation
 export KAFKA_VERSION ?= 4.3.1
-# What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach.
-WITHOUT_COVERAGE := tests/cli tests/conformance tests/assignors/test_digests.py
+# What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach, or is about
+# what is not measured. Single tests are marked with no_cover.
+WITHOUT_COVERAGE := tests/cli tests/conformance tests/pipeline tests/real_kafka tests/reliability tests/assignors/test_digests.py
 # Only these have tests with clients; to import all the others would take each worker 7 s. Clients wait more than they compute, so
 # that there are more workers than cores.
 CLIENT_TESTS = tests/clients $(shell grep -rl --include='test_*.py' 'mark\.clients' tests)
@@ -30,7 +31,7 @@ serve: .venv/client ## a broker for development on 127.0.0.1:9092
 	@$(BIN)/groupcoord serve --dev --topic orders:6
 
 test: cover ## all tests, real clients included, with branch coverage
-	$(BIN)/pytest -n auto -m "not clients" $(WITHOUT_COVERAGE)
+	$(BIN)/pytest -n auto -m "not clients and not spark" $(WITHOUT_COVERAGE)
 	$(BIN)/pytest -n 4 --dist loadfile -m clients $(CLIENT_TESTS)
 
 lint: .venv/dev ## format, lint, types, import contracts and generated docs
