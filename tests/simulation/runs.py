@@ -1,6 +1,6 @@
 """A simulated life, lived twice."""
 
-from coverage import Coverage
+import sys
 
 from groupcoord.simulation import SimulationPlan, SimulationResult, simulate_plan
 
@@ -8,16 +8,14 @@ from groupcoord.simulation import SimulationPlan, SimulationResult, simulate_pla
 def run(plan: SimulationPlan) -> SimulationResult:
     """A run in which all invariants hold; without skipping heartbeats it is the same.
 
-    The second time coverage is not measured: no other lines are reached, and it takes longest.
+    The second time is not traced for coverage, with which it takes three times as long: no other lines are reached.
     """
     result = simulate_plan(plan, record=True)
     assert result.ok, result.text()
-    measured_by = Coverage.current()
-    if measured_by is not None:
-        measured_by.stop()
+    tracer = sys.gettrace()  # a worker of pytest-xdist has two measurements: to stop one of them resumes the other
+    sys.settrace(None)
     try:
         assert result.lines == simulate_plan(plan, skip=False, record=True).lines
     finally:
-        if measured_by is not None:
-            measured_by.start()
+        sys.settrace(tracer)
     return result
