@@ -4,7 +4,7 @@ BIN := .venv/bin
 COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page playground simulation
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach, or is about
-# what is not measured. Single tests are marked with no_cover.
+# what is not measured. Single tests are marked with untraced.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/pipeline tests/real_kafka tests/reliability tests/assignors/test_digests.py
 # Only these have tests with clients; to import all the others would take each worker 7 s. Clients wait more than they compute, so
 # that there are more workers than cores.

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +13,7 @@ from tests.conformance.settings import FAST
 from tests.real_kafka.broker import end_of_log
 from tests.real_kafka.process import KafkaProcess
 from tests.real_kafka.starting import KINDS, Kind
+from tests.untraced import untraced
 
 MARK = "real_kafka"
 ONLY_IF_ASKED_FOR = (MARK, "docker")
@@ -37,6 +38,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unasked)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """What is marked with ``untraced`` reaches no line that others do not reach."""
+    with untraced() if item.get_closest_marker("untraced") else nullcontext():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -238,7 +238,7 @@ def test_a_group_upgrades_from_eager_to_cooperative_one_by_one() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # the tests of each step reach every line
+@pytest.mark.untraced  # the tests of each step reach every line
 @settings(max_examples=60)
 @given(seed=seeds)
 def test_nothing_ever_belongs_to_two(seed: int) -> None:

@@ -90,7 +90,7 @@ def told(result: SimulationResult) -> str:
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind in FAILURES])
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
 # Those without transactions reach no line that the others do not; the tracer of coverage would take as long again.
-@pytest.mark.parametrize("transactional", [pytest.param(False, marks=pytest.mark.no_cover), True])
+@pytest.mark.parametrize("transactional", [pytest.param(False, marks=pytest.mark.untraced), True])
 def test_each_broker_fails_in_turn(kind: ActionKind, protocol: str, transactional: bool) -> None:
     actions = [fails(kind, broker, 12_000 * broker, 11_500) for broker in (1, 2, 3)]
     result = simulate_plan(plan_with(*actions, protocol=protocol, transactional=transactional, heal_ms=50_000))

@@ -196,7 +196,7 @@ def tables(machine: GroupCoordinatorShard) -> dict[str, tuple[Epochs, Any, Any, 
     }
 
 
-@pytest.mark.no_cover  # tests of each request reach every line, and tracing takes four times as long
+@pytest.mark.untraced  # tests of each request reach every line, and tracing takes four times as long
 @pytest.mark.parametrize("seed", range(24))
 def test_readers_see_what_is_stored_and_a_failed_write_leaves_nothing(seed: int) -> None:
     history = History(seed)
