@@ -3,27 +3,28 @@
 And the same transactions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.clients import transaction_stories as stories
 from tests.clients.cluster import Cluster
-from tests.clients.in_process import CONFIG, groupcoord
+from tests.clients.in_process import groupcoord
 from tests.clients.members import FLAVOURS, Flavour, Member, Membership
 from tests.clients.support import Partition, eventually, partitions_of, unique
 from tests.clients.transactional import PRODUCERS
 from tests.conformance.settings import FAST
 from tests.conftest import StartRealKafka
-from tests.real_kafka import Broker
 
 pytestmark = pytest.mark.slow
 
 PARTITIONS = 6
 
 Entry = tuple[str, frozenset[Partition]]
+Told = TypeVar("Told")
 
 
 class GroupHistory:
@@ -183,50 +184,45 @@ def life_of_a_static_group(cluster: Cluster, flavour: Flavour) -> list[Any]:
         return told.events
 
 
-@contextmanager
-def _side_by_side(config: Mapping[str, object], real: Broker) -> Iterator[tuple[Cluster, Cluster]]:
-    with groupcoord(config) as server, ExitStack() as running:
-        clusters = Cluster(server), Cluster(real.bootstrap_servers)
-        for cluster in clusters:
-            running.callback(cluster.close)
-        yield clusters
+def told_to(both: tuple[Cluster, Cluster], story: Callable[[Cluster], Told]) -> list[Told]:
+    """What becomes of ``story`` at each server. It is told to both at the same time: clients mostly wait."""
+    with ThreadPoolExecutor(len(both)) as tellers:
+        return list(tellers.map(story, both))
 
 
 @pytest.fixture(scope="module")
-def both(real_kafka: Broker) -> Iterator[tuple[Cluster, Cluster]]:
-    """groupcoord and the real broker."""
-    with _side_by_side(CONFIG, real_kafka) as clusters:
-        yield clusters
-
-
-@pytest.fixture(scope="module")
-def both_impatient(start_real_kafka: StartRealKafka) -> Iterator[tuple[Cluster, Cluster]]:
+def both(start_real_kafka: StartRealKafka) -> Iterator[tuple[Cluster, Cluster]]:
     """groupcoord and a real broker that are as soon tired of members and of transactions."""
     properties = {**FAST.properties, **{name: str(value) for name, value in stories.IMPATIENT.items()}}
-    with start_real_kafka(properties) as real, _side_by_side(stories.IMPATIENT, real) as clusters:
-        yield clusters
+    with (
+        start_real_kafka(properties) as real,
+        groupcoord(stories.IMPATIENT) as server,
+        closing(Cluster(server)) as ours,
+        closing(Cluster(real.bootstrap_servers)) as theirs,
+    ):
+        yield ours, theirs
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 def test_the_life_of_a_group_is_the_same(both: tuple[Cluster, Cluster], flavour: Flavour) -> None:
-    ours, real = (life_of_a_group(cluster, flavour) for cluster in both)
+    ours, real = told_to(both, lambda cluster: life_of_a_group(cluster, flavour))
     assert ours == real
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 def test_the_life_of_static_members_is_the_same(both: tuple[Cluster, Cluster], flavour: Flavour) -> None:
-    ours, real = (life_of_a_static_group(cluster, flavour) for cluster in both)
+    ours, real = told_to(both, lambda cluster: life_of_a_static_group(cluster, flavour))
     assert ours == real
 
 
 @pytest.mark.parametrize("library", PRODUCERS)
 @pytest.mark.parametrize("story", [stories.commit_and_abort, stories.fence, stories.time_out])
 def test_a_transaction_is_the_same(
-    both_impatient: tuple[Cluster, Cluster], story: Callable[[Cluster, str], object], library: str
+    both: tuple[Cluster, Cluster], story: Callable[[Cluster, str], object], library: str
 ) -> None:
-    ours, real = (story(cluster, library) for cluster in both_impatient)
+    ours, real = told_to(both, lambda cluster: story(cluster, library))
     assert ours == real
-    assert both_impatient[0].new_errors() == []
+    assert both[0].new_errors() == []
 
 
 @pytest.mark.parametrize("flavour", stories.LOOPS, ids=str)
@@ -240,8 +236,8 @@ def test_a_transaction_is_the_same(
     ],
 )
 def test_consuming_transforming_and_producing_is_the_same(
-    both_impatient: tuple[Cluster, Cluster], story: Callable[[Cluster, Flavour], object], flavour: Flavour
+    both: tuple[Cluster, Cluster], story: Callable[[Cluster, Flavour], object], flavour: Flavour
 ) -> None:
-    ours, real = (story(cluster, flavour) for cluster in both_impatient)
+    ours, real = told_to(both, lambda cluster: story(cluster, flavour))
     assert ours == real
-    assert both_impatient[0].new_errors() == []
+    assert both[0].new_errors() == []

@@ -16,7 +16,7 @@ from tests.clients.transformer import Transformer, transform
 
 IMPATIENT = {**CONFIG, "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}
 """A broker that looks often for transactions that are open for too long."""
-SHORT_MS = 3000
+SHORT_MS = 2000
 """A timeout of transactions that may be waited for."""
 STEPS = ("write", "offsets", "commit", "abort")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -13,6 +14,9 @@ import kafka
 from tests.clients.support import PATIENCE_S, Partition, unique
 
 TIMEOUT_MS = 60_000
+
+_filtering = threading.Lock()
+"""Which warnings are shown is said for all threads."""
 
 
 class TransactionalProducer(Protocol):
@@ -72,7 +76,7 @@ class ConfluentProducer:
 
     def close(self) -> None:
         # It aborts what is open, and if it is fenced complains once more that it cannot.
-        with warnings.catch_warnings(), contextlib.suppress(confluent_kafka.KafkaException):
+        with _filtering, warnings.catch_warnings(), contextlib.suppress(confluent_kafka.KafkaException):
             warnings.simplefilter("ignore", RuntimeWarning)
             self._producer.close()
 
