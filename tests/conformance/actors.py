@@ -8,7 +8,7 @@ from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import list_offsets
 from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic
-from tests.conformance.codec import Answer, api_of, read_answer, request_frame
+from tests.conformance.codec import Answer, api_of, read_message, request_frame
 from tests.conformance.plain import text_of
 from tests.conformance.story import Line, Pending, Story, StoryBroken
 from tests.conformance.wire import PATIENCE_MS, Hungup
@@ -169,7 +169,7 @@ class Stagehand:
             if (received := self._line.wire.receive(PATIENCE_MS)) is None:
                 raise StoryBroken(f"no answer to the stagehand's {api.name}")
             frame = received
-        return read_answer(api, chosen, frame, number).message
+        return read_message(api, chosen, frame)
 
     def topic(self, suffix: str = "orders", partitions: int = 1, **configs: str) -> str:
         """A topic that is there and has leaders; dots in config names are written as underscores."""

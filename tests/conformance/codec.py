@@ -58,11 +58,7 @@ def shown_request(message: Any, version: int) -> dict[str, Any]:
 def read_answer(api: Api, version: int, frame: bytes, correlation_id: int) -> Answer:
     """The response in ``frame``. Raises Unreadable when it is not one."""
     form = _format(api, version, "response")
-    # ApiVersions answers with the old header in every version (KIP-511).
-    start = 5 if form.flexible and api.name != "ApiVersions" else 4
-    if len(frame) < start:
-        raise Unreadable(f"a response of {len(frame)} bytes")
-    entity, size = form.read(frame, start)
+    entity, start, size = _read(form, api, frame)
     shown = _shown_entity(entity)
     oddities = []
     (echoed,) = struct.unpack_from(">i", frame)
@@ -77,6 +73,21 @@ def read_answer(api: Api, version: int, frame: bytes, correlation_id: int) -> An
     if oddities:
         shown["oddities"] = oddities
     return Answer(entity, shown)
+
+
+def read_message(api: Api, version: int, frame: bytes) -> Any:
+    """The message of the response in ``frame``, which nobody is to be shown. Raises Unreadable when it is not one."""
+    return _read(_format(api, version, "response"), api, frame)[0]
+
+
+def _read(form: Format, api: Api, frame: bytes) -> tuple[Any, int, int]:
+    """(entity, where it begins, how many bytes it took)."""
+    # ApiVersions answers with the old header in every version (KIP-511).
+    start = 5 if form.flexible and api.name != "ApiVersions" else 4
+    if len(frame) < start:
+        raise Unreadable(f"a response of {len(frame)} bytes")
+    entity, size = form.read(frame, start)
+    return entity, start, size
 
 
 def _format(api: Api, version: int, kind: str) -> Format:

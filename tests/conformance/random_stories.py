@@ -27,7 +27,7 @@ from tests.conformance.virtual import VirtualTarget
 from tests.conformance.wire import Hungup, Target, Wire
 
 GLANCE_MS = 2
-"""How long a parked connection is looked at where no answer should be."""
+"""How long parked connections are looked at, all together, where no answer should be."""
 
 PROPERTIES = {**FAST.properties, "connections.max.idle.ms": "86400000"}
 """Those of the broker, but nobody is hung up on for being silent: time may pass here."""
@@ -184,14 +184,14 @@ class Telling:
                 self._unanswered[self._number] = (self._cast[move.actor], result)
             elif move.may_wait:
                 self._step_of(result)["does"] = move.verb
-            if move.actor != "s":
-                self._fence()
-            if move.verb == "joins":
-                # At most one id is given out by a join; if its answer has to wait, a description says it.
-                described = {member.member_id[-36:] for member in self._described().members}
-                for fresh in (self._names.random_ids() | described) - self._seen:
-                    self._ids[self._number] = fresh
-                self._seen |= described
+            if move.actor != "s" and move not in LOOKS:  # who only looks sets nobody free
+                group = self._fence()
+                if move.verb == "joins":
+                    # At most one id is given out by a join; if its answer has to wait, a description says it.
+                    described = {member.member_id[-36:] for member in group.members}
+                    for fresh in (self._names.random_ids() | described) - self._seen:
+                        self._ids[self._number] = fresh
+                    self._seen |= described
         return self._ids.get(self._number)
 
     def listens(self, waiting: Collection[int] | None = None) -> None:
@@ -207,12 +207,18 @@ class Telling:
             only_looked = isinstance(last := self._course[-1], Sent) and last.move in LOOKS
             if self._number in due:
                 self._hear_what_was_said_at_once()
+            glance_ms = GLANCE_MS
             for number, (member, pending) in [*self._unanswered.items()]:
                 if pending not in member.parked:
                     del self._unanswered[number]  # whoever asked is gone
-                elif (number in due or not only_looked) and _wire(pending.line).has_news(
-                    PROMPT_MS if number in due else GLANCE_MS
-                ):
+                    continue
+                if number not in due:
+                    if only_looked:
+                        continue
+                    patience_ms, glance_ms = glance_ms, 0  # the others were looked at as long by then
+                else:
+                    patience_ms = PROMPT_MS
+                if _wire(pending.line).has_news(patience_ms):
                     self._course.append(Heard(member.name, pending, newest=pending is member.parked[-1]))
                     del self._unanswered[number]
                     member.is_answered(pending)
@@ -260,7 +266,8 @@ class Telling:
                 if line.waiting is None and _wire(line).has_news(1):
                     self.story.steps.append({"actor": member.name, "does": "gets an answer that it did not ask for"})
 
-    def _fence(self) -> None:
+    def _fence(self) -> Any:
+        """The group as it is when everything that was sent before is done."""
         question = HeartbeatRequest(group_id=self._cast["group"], generation_id=0, member_id="stagehand")
         self._stagehand.ask(question)
         patience = PROMPT_MS
@@ -270,6 +277,7 @@ class Telling:
             patience -= GLANCE_MS
         # What the server did only just after its answer, such as taking the time, still belongs to the step before.
         self.story.end()
+        return group
 
     def _described(self) -> Any:
         return self._stagehand.ask(DescribeGroupsRequest(groups=(self._cast["group"],))).groups[0]

@@ -23,7 +23,7 @@ SEED = int(os.environ.get("RANDOM_STORIES_SEED", "0"))
 STEPS = 50 * STORIES
 """With the usual number of stories 3,000; fewer, and the stories are not what they were meant to be."""
 
-SETTLE_MS = 5
+SETTLE_MS = 2
 """How long to look for an answer before groupcoord says whether there should be one, see random_stories.py."""
 
 

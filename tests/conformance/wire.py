@@ -64,13 +64,10 @@ class SocketWire:
     def receive(self, within_ms: int) -> bytes | None:
         deadline = time.monotonic() + within_ms / 1000
         while (frame := self._take()) is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None
-            self._socket.settimeout(left)
+            self._socket.settimeout(max(0.0, deadline - time.monotonic()))  # 0: what is there is received, no more
             try:
                 data = self._socket.recv(1 << 20)
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 return None
             except OSError as problem:
                 raise Hungup(str(problem)) from problem
