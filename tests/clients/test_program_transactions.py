@@ -51,12 +51,6 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sequen
     return cache(lambda client: COMMANDS[client](tmp_path_factory.mktemp(client)))
 
 
-@pytest.fixture(scope="module", params=COMMANDS)
-def client(request: pytest.FixtureRequest) -> str:
-    """Which client."""
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
 def start(server: Restartable, commands: Callable[[str], Sequence[str]]) -> Iterator[Start]:
     """Starts the program of a client; those that still run in the end are killed. Raises NoClient."""
@@ -71,12 +65,34 @@ def start(server: Restartable, commands: Callable[[str], Sequence[str]]) -> Iter
 
 
 @pytest.fixture(scope="module")
-def program(start: Start, client: str) -> TransactionalProgram:
-    """A program that all tests of a client speak to; skips where it cannot be run."""
+def program_of(start: Start) -> Start:
+    """A program that all tests of a client speak to. Raises NoClient."""
+    return cache(start)
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def client(request: pytest.FixtureRequest) -> str:
+    """Which client."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def program(program_of: Start, client: str) -> TransactionalProgram:
+    """The program of the client; skips where it cannot be run."""
     try:
-        return start(client)
+        return program_of(client)
     except NoClient as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def programs(program_of: Start) -> dict[str, TransactionalProgram]:
+    """Those of all clients that can be run here; skips where none can."""
+    found = {}
+    for client in COMMANDS:
+        with suppress(NoClient):  # tests of that client alone say that they skip it
+            found[client] = program_of(client)
+    return found or pytest.skip("none of the clients can be run here")
 
 
 def writes(program: TransactionalProgram, producer: str, topic: str, *values: str) -> None:
@@ -170,12 +186,10 @@ def test_offsets_of_a_group_count_with_the_transaction(
     assert read(program, target, "E") == (["A", "B", "C", "D", "E"], ["A", "B", "C", "D", "D", "E"])
 
 
-def test_what_a_killed_program_left_open_is_done_once_by_its_successor(
-    cluster: Cluster, group: str, client: str, start: Start, program: TransactionalProgram
-) -> None:
-    source, target, member = cluster.topic(), cluster.topic(), unique("member")
+def leaves_open(cluster: Cluster, doomed: TransactionalProgram, program: TransactionalProgram) -> Iterator[None]:
+    """A program is killed in a transaction, and then it yields; its successor waits until the group knows."""
+    source, target, group, member = cluster.topic(), cluster.topic(), unique("group"), unique("member")
     opening = ("open", unique("id"), LONG_MS, group, source)
-    doomed = start(client)
     doomed(member, *opening)
     cluster.produce(source, ["a", "b"])
     doomed(member, "transform", target, 2, "commit")
@@ -183,12 +197,23 @@ def test_what_a_killed_program_left_open_is_done_once_by_its_successor(
     doomed(member, "transform", target, 1, "leave")
     doomed.kill()
 
+    yield
+
     program(member, *opening)
     cluster.produce(source, ["d"])
     program(member, "transform", target, 2, "commit")
-
     has_committed(cluster, group, {(source, 0): 4})
     assert read(program, target, "D") == (["A", "B", "C", "D"], ["A", "B", "C", "C", "D"])
+
+
+def test_what_killed_programs_left_open_is_done_once_by_their_successors(
+    cluster: Cluster, start: Start, programs: dict[str, TransactionalProgram]
+) -> None:
+    lives = [leaves_open(cluster, start(client), program) for client, program in programs.items()]
+    for life in lives:
+        next(life)
+    for life in lives:  # the groups miss the dead by then, or soon
+        assert list(life) == []
 
 
 def lives_through_a_restart(cluster: Cluster, program: TransactionalProgram) -> Iterator[None]:
@@ -222,11 +247,10 @@ def lives_through_a_restart(cluster: Cluster, program: TransactionalProgram) -> 
     )
 
 
-def test_transactions_go_on_when_the_server_was_restarted(cluster: Cluster, server: Restartable, start: Start) -> None:
-    lives = []
-    for client in COMMANDS:
-        with suppress(NoClient):  # the other tests say that they skip it
-            lives.append(lives_through_a_restart(cluster, start(client)))
+def test_transactions_go_on_when_the_server_was_restarted(
+    cluster: Cluster, server: Restartable, programs: dict[str, TransactionalProgram]
+) -> None:
+    lives = [lives_through_a_restart(cluster, program) for program in programs.values()]
     for life in lives:
         next(life)
     server.end()
