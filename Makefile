@@ -56,7 +56,7 @@ pipeline-demo: .venv/pipeline page ## the demo, and what Spark reads out of its 
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
 pipeline-test: .venv/pipeline .venv/dev ## the tests of the pipeline, with PySpark (it comes with a Java)
-	$(BIN)/pytest tests/pipeline
+	$(BIN)/pytest -n 2 --dist loadfile tests/pipeline
 
 page: web/node_modules/.installed ## the pages of `groupcoord page` and `groupcoord pipeline`, built from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build

@@ -5,6 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ __all__ = ["unpack"]  # what is in a page
 
 MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
 HERE = Path(__file__).parent
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"  # hundreds of tests compile more than the usual 48 MB hold
+    " -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=256m"  # what grows bit by bit is collected as a whole each time
+)
 # Modules that cannot even be imported without the extra.
 PLAIN = {"test_schemas.py", "test_missing.py", "test_parallel_steps.py", "test_report_demo.py"}
 PLAIN |= {
@@ -35,7 +40,12 @@ if MISSING:
 @pytest.fixture(autouse=True, scope="module")
 def built_report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A built page that is none: what is put into it can be looked at, without Node."""
-    folder = tmp_path_factory.mktemp("static")
+    with _built_report(tmp_path_factory.mktemp("static")):
+        yield
+
+
+@contextmanager
+def _built_report(folder: Path) -> Iterator[None]:
     (folder / "report.html").write_text("<head><!-- data --></head><body></body>", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(embedding, "STATIC", folder)
@@ -51,8 +61,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("spark")
     conf = {
         **FOR_SMALL,
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions"), "10"),
+        "spark.ui.retainedTasks": "100",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
@@ -66,10 +78,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         gc.collect()  # what PySpark leaves unclosed is closed here, and fails no test
 
 
+@pytest.fixture(scope="session")
+def recorded_out(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run has made of RECORDED. Many tests look at it, and none changes it."""
+    from tests.pipeline.whole_run import RECORDED, run  # noqa: PLC0415
+
+    out = tmp_path_factory.mktemp("recorded") / "out"
+    with _built_report(tmp_path_factory.mktemp("static")):  # a session begins before any module
+        run(spark, f"segments:{RECORDED}", out)
+    return out
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Who asks for the session needs Spark. What PySpark itself is warned of is no fault here."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
             item.add_marker("spark")
             item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.schemas import LOG, TableSchema
 from groupcoord.pipeline.sources.factory import SourcePlan
@@ -24,8 +26,13 @@ def since(moment: datetime | None) -> float | None:
 
 
 def frame(spark: SparkSession, table: TableSchema, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """``rows`` with all columns of ``table``."""
-    return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], table.ddl)
+    """``rows`` with all columns of ``table``. Through Arrow they are part of the plan, and no task of Python gives them."""
+    return spark.createDataFrame(pa.Table.from_pylist(list(rows), arrow_schema(table.columns)))
+
+
+def once(found: DataFrame) -> DataFrame:
+    """``found``, made once, however often it is used: as between two steps of a run."""
+    return found.sparkSession.createDataFrame(found.toArrow())
 
 
 def log_of(spark: SparkSession, plan: SourcePlan) -> DataFrame:

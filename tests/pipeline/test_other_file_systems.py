@@ -1,7 +1,6 @@
 """Where ``--out`` is no local disk: a file system that only Hadoop's classes know, here ``viewfs``."""
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,10 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles
-from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.report.report_files import render_stored_by_spark
-from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RUN, RunOutput
-from groupcoord.pipeline.schemas import TABLES
 from groupcoord.pipeline.sources.factory import plan_source
-from tests.pipeline.random_log import RandomLog
-
-RECORDED = f"segments:{Path(__file__).parent / 'recordings' / '4.3.1'}"
+from tests.pipeline.whole_run import RECORDED, assert_whole, in_any_order, run_unchecked
 
 
 @pytest.fixture
@@ -36,30 +30,17 @@ def place(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     configuration.unset(name)
 
 
-def run(spark: SparkSession, source: str, out: str) -> dict[str, Any]:
-    with RunOutput(spark, out) as output:
-        return run_pipeline(spark, plan_source(source, {}), output, RunOptions(), RunProgress(lambda _: None))
-
-
-def rows(out: Path) -> dict[str, Counter[str]]:
-    found = {name: pq.read_table(out / "tables" / name).to_pylist() for name in TABLES}
-    return {name: Counter(repr(sorted(row.items())) for row in table) for name, table in found.items()}
-
-
-def test_a_run_leaves_there_what_it_leaves_on_a_disk(spark: SparkSession, tmp_path: Path, place: str) -> None:
-    RandomLog(3, partitions=2, steps=40).write(tmp_path / "other")
-    run(spark, f"segments:{tmp_path / 'other'}", f"{place}/out")
-    summary = run(spark, RECORDED, f"{place}/out")  # in the place of that
-    run(spark, RECORDED, str(tmp_path / "disk"))
+def test_a_run_leaves_there_what_it_leaves_on_a_disk(
+    spark: SparkSession, tmp_path: Path, place: str, recorded_out: Path
+) -> None:
     out = tmp_path / "store" / "out"
-    assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
-        "report.html",
-        "report.json",
-        RUN,
-        "tables",
-    ]
-    found = rows(out)
-    assert found == rows(tmp_path / "disk")
+    (out / "tables" / "commits").mkdir(parents=True)
+    (out / RUN).write_text("before")
+    (out / "tables" / "commits" / "part-0.parquet").write_bytes(b"of a run before: this one comes in its place")
+    summary = run_unchecked(spark, f"segments:{RECORDED}", f"{place}/out")
+    assert_whole(out)
+    found = in_any_order(out)
+    assert found == in_any_order(recorded_out)
     assert {name: table.total() for name, table in found.items()} == summary["rows"]
     assert json.loads((out / RUN).read_text()) == summary
     (out / "report.html").unlink()

@@ -15,16 +15,17 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import HIDDEN, WRITTEN, collect_written, table_writer
-from groupcoord.pipeline.run import RunOptions, run_pipeline
-from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
-from groupcoord.pipeline.schemas import TABLES
+from groupcoord.pipeline.run import RunOptions
+from groupcoord.pipeline.run_output import CODEC, CODECS
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
 from tests.pipeline.random_log import START_MS, RandomLog
+from tests.pipeline.whole_run import in_any_order, run, run_unchecked, tables_in
 
-RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
+BEGIN = datetime.fromtimestamp(START_MS / 1000, UTC)
+ODD_AS_OF = BEGIN + timedelta(seconds=6)
+"""When the last record but one of the odd log was appended."""
 OF_SPARK = "lz4_raw"
 """A codec whose name only Spark knows, so that Spark writes."""
 
@@ -37,11 +38,13 @@ def codecs(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(CODEC, before)
 
 
-def tables_of(spark: SparkSession, source: str, out: Path, as_of: datetime | None) -> dict[str, list[str]]:
-    with RunOutput(spark, str(out)) as output:
-        run_pipeline(spark, plan_source(source, {}), output, RunOptions(as_of=as_of), RunProgress(lambda line: None))
-    tables = {name: pq.read_table(out / "tables" / name) for name in TABLES}
-    return {name: sorted(map(str, table.to_pylist())) for name, table in tables.items()}
+@pytest.fixture(scope="module")
+def odd(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``log.jsonl``, which is odd, and ``out``, which a run has made of it as of ODD_AS_OF."""
+    folder = tmp_path_factory.mktemp("odd")
+    odd_log(folder / "log.jsonl")
+    run(spark, f"jsonl:{folder}/log.jsonl", folder / "out", RunOptions(as_of=ODD_AS_OF))
+    return folder
 
 
 def line(offset: int, key: bytes | None, value: bytes | None) -> str:
@@ -51,42 +54,50 @@ def line(offset: int, key: bytes | None, value: bytes | None) -> str:
 
 
 def odd_log(path: Path) -> None:
-    """Commits as Kafka writes them, one with a tagged field that nobody knows, and records that cannot be read."""
+    """Commits as Kafka writes them, one with a tagged field that nobody knows, a group of KIP-848, and records that cannot be
+    read; a second apart."""
     key = write_key(OffsetCommitKey(group="g", topic="t", partition=0))
     value = write_value(OffsetCommitValue(offset=7, leader_epoch=1, metadata="é", commit_timestamp_ms=START_MS), 4)
     assert value[-1] == 0  # tagged fields
     odd = value[:-1] + b"\x01\x05\x01\xff"
-    found = [(key, value), (key, odd), (key, None), (b"\0", value), (key, value[:9]), (None, None), (key, odd)]
+    modern = (b"\0\3\0\1m", b"\0\0" + (7).to_bytes(4, "big") + b"\0")
+    found = [(key, value), (key, odd), (key, None), (b"\0", value), (key, value[:9]), (None, None), modern, (key, odd)]
     lines = [line(offset, *said) for offset, said in enumerate(found)]
     path.write_text("\n".join([*lines, "nonsense"]) + "\n", encoding="utf-8")
 
 
 @pytest.mark.usefixtures("codecs")
-def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_writes_what_tasks_write(spark: SparkSession, tmp_path: Path, odd: Path) -> None:
     RandomLog(11, partitions=3, steps=120).write(tmp_path / "random")
-    odd_log(tmp_path / "odd.jsonl")
-    begin = datetime.fromtimestamp(START_MS / 1000, UTC)
-    for source, as_of in (
-        (f"segments:{RECORDED}", None),
-        (f"segments:{tmp_path}/random", begin + timedelta(minutes=15)),
-        (f"jsonl:{tmp_path}/odd.jsonl", None),
+    random_log, as_of = f"segments:{tmp_path}/random", BEGIN + timedelta(minutes=15)
+    spark.conf.set(CODEC, "snappy")
+    run_unchecked(spark, random_log, str(tmp_path / "by-tasks"), RunOptions(as_of=as_of))
+    counts = {row["what"]: row["records"] for row in tables_in(tmp_path / "by-tasks")["record_counts"]}
+    assert 0 < counts["later"] < counts["in"]
+    assert OF_SPARK not in CODECS
+    spark.conf.set(CODEC, OF_SPARK)
+    for source, moment, by_tasks in (
+        (random_log, as_of, tmp_path / "by-tasks"),
+        (f"jsonl:{odd}/log.jsonl", ODD_AS_OF, odd / "out"),
     ):
-        assert OF_SPARK not in CODECS
-        spark.conf.set(CODEC, OF_SPARK)
-        expected = tables_of(spark, source, tmp_path / "by-spark", as_of)
-        assert any("later" in row and "'records': 0" not in row for row in expected["record_counts"]) == (
-            as_of is not None
-        )
-        spark.conf.set(CODEC, "snappy")
-        found = tables_of(spark, source, tmp_path / "by-tasks", as_of)
-        assert found == expected
+        run_unchecked(spark, source, str(tmp_path / "by-spark"), RunOptions(as_of=moment))
+        assert in_any_order(tmp_path / "by-spark") == in_any_order(by_tasks)
 
 
-def test_a_run_of_odd_records_loses_none(spark: SparkSession, tmp_path: Path) -> None:
-    odd_log(tmp_path / "odd.jsonl")
-    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", None)
-    assert (len(found["commits"]), len(found["bad_records"])) == (4, 4)
-    assert len(list((tmp_path / "out" / "tables" / "commits").glob("*.parquet"))) == 1
+def test_as_of_a_moment_the_log_ended_then_and_no_odd_record_is_lost(odd: Path) -> None:
+    found = tables_in(odd / "out")
+    assert {row["what"]: row["records"] for row in found["record_counts"]} == {
+        "in": 9,
+        "later": 1,
+        "commits": 3,
+        "generations": 0,
+        "modern_records": 1,
+        "bad_records": 4,
+    }
+    assert sorted(row["log_offset"] for row in found["commits"]) == [0, 1, 2]
+    assert [row["log_offset"] for row in found["modern_records"]] == [6]  # appended at that very moment
+    assert any(row["value"] == b"nonsense" for row in found["bad_records"])  # nobody knows when that was
+    assert len(list((odd / "out" / "tables" / "commits").glob("*.parquet"))) == 1
 
 
 @pytest.mark.usefixtures("codecs")
@@ -94,12 +105,14 @@ def test_a_run_of_odd_records_loses_none(spark: SparkSession, tmp_path: Path) ->
 def test_where_nothing_is_left_no_table_has_rows(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     spark.conf.set(CODEC, codec)
     odd_log(tmp_path / "odd.jsonl")
-    found = tables_of(spark, f"jsonl:{tmp_path}/odd.jsonl", tmp_path / "out", datetime.fromtimestamp(0, UTC))
+    beginning = RunOptions(as_of=datetime.fromtimestamp(0, UTC))
+    run_unchecked(spark, f"jsonl:{tmp_path}/odd.jsonl", str(tmp_path / "out"), beginning)
+    found = tables_in(tmp_path / "out")
     assert {name: len(found[name]) for name in OF_RECORDS} == {**dict.fromkeys(OF_RECORDS, 0), "bad_records": 1}
     ends_nowhere = json.loads(line(0, b"\0\1", None)) | {"transaction": {"producerId": 7}}
     (tmp_path / "open.jsonl").write_text(json.dumps(ends_nowhere) + "\n")
     with pytest.raises(PipelineError, match="holds no records: no group has ever committed there"):
-        tables_of(spark, f"jsonl:{tmp_path}/open.jsonl", tmp_path / "none", None)
+        run_unchecked(spark, f"jsonl:{tmp_path}/open.jsonl", str(tmp_path / "none"))
     assert [path.name for path in (tmp_path / "none").iterdir()] == [".lock"]
 
 

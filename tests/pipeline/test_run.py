@@ -3,7 +3,6 @@
 import base64
 import json
 from collections import Counter
-from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.log_generator import GROUPS_A_PARTITION, PARTITIONS, TURN, LogChunk, records_of
-from groupcoord.pipeline.progress import RunProgress
-from groupcoord.pipeline.run import RunOptions, run_pipeline
-from groupcoord.pipeline.run_output import RunOutput
-from groupcoord.pipeline.schemas import LOG, TABLES
+from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.sources.kafka_source import OffsetsSource
 from groupcoord.protocol import messages as m
@@ -32,34 +28,10 @@ from groupcoord.protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, write_key
 from tests.pipeline.cluster import Coordinator, Offsets, serving
 from tests.pipeline.frames import log_of
 from tests.pipeline.random_log import RandomLog
-from tests.pipeline.report_checks import check_report
-
-RECORDED = Path(__file__).parent / "recordings" / "4.3.1"
-Tables = dict[str, list[dict[str, Any]]]
-
-
-def run(spark: SparkSession, source: str, out: Path, options: RunOptions | None = None) -> Tables:
-    plan = plan_source(source, {})
-    lines: list[str] = []
-    with RunOutput(spark, str(out)) as output:
-        summary = run_pipeline(spark, plan, output, options or RunOptions(), RunProgress(lines.append))
-    assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
-        "report.html",
-        "report.json",
-        "run.json",
-        "tables",
-    ]
-    assert json.loads((out / "run.json").read_text()) == summary
-    tables = {name: pq.read_table(out / "tables" / name).to_pylist() for name in TABLES}
-    assert {name: len(rows) for name, rows in tables.items()} == summary["rows"]
-    counts = {row["what"]: row["records"] for row in tables["record_counts"]}
-    assert counts.pop("in") == sum(counts.values())
-    check_report(out, tables)
-    return tables
+from tests.pipeline.whole_run import RECORDED, Tables, run, tables_in
 
 
 def committed(tables: Tables) -> dict[str, Offsets]:
@@ -71,8 +43,8 @@ def committed(tables: Tables) -> dict[str, Offsets]:
 
 
 @pytest.fixture(scope="module")
-def recorded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return run(spark, f"segments:{RECORDED}", tmp_path_factory.mktemp("recorded") / "out")
+def recorded(recorded_out: Path) -> Tables:
+    return tables_in(recorded_out)
 
 
 def test_of_a_real_kafka_it_says_what_that_says_is_committed(recorded: Tables) -> None:
@@ -123,8 +95,25 @@ def test_of_a_real_kafka_it_tells_of_groups_of_kip_848(recorded: Tables) -> None
 
 
 @pytest.fixture(scope="module")
-def consumers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return run(spark, f"jsonl:{RECORDED.parent / 'consumer-groups.jsonl'}", tmp_path_factory.mktemp("modern") / "out")
+def modern(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Two recordings, of different groups, as one log of twice as many partitions."""
+    folder = tmp_path_factory.mktemp("modern")
+    with (folder / "log.jsonl").open("w", encoding="utf-8") as log:
+        for half, name in enumerate(("consumer-groups.jsonl", "share-and-streams.jsonl")):
+            for line in (RECORDED.parent / name).read_text(encoding="utf-8").splitlines():
+                said = json.loads(line)
+                log.write(json.dumps(said | {"partition": said["partition"] + 50 * half}) + "\n")
+    return run(spark, f"jsonl:{folder / 'log.jsonl'}", folder / "out")
+
+
+def of_groups(tables: Tables, *groups: str) -> Tables:
+    """What ``tables`` say of ``groups``."""
+    return {name: [row for row in rows if row.get("group") in groups] for name, rows in tables.items()}
+
+
+@pytest.fixture(scope="module")
+def consumers(modern: Tables) -> Tables:
+    return of_groups(modern, "shop", "stall", "moving")
 
 
 def test_of_a_real_kafka_it_tells_who_had_what_in_groups_of_kip_848(consumers: Tables) -> None:
@@ -149,15 +138,12 @@ def test_a_consumer_group_that_loses_all_members_has_a_row_and_its_members_end_t
     assert (ends[-1]["event"], ends[-1]["append_ts"]) == ("left", last["at"])
 
 
-def test_a_log_that_begins_with_the_first_epoch_of_a_group_has_no_gap_before_it(
-    consumers: Tables, share_and_streams: Tables
-) -> None:
-    for tables, groups in ((consumers, ("shop", "stall")), (share_and_streams, ("jobs", "copier"))):
-        for group in groups:
-            first = next(row for row in tables["rebalances"] if row["group"] == group)
-            assert (first["generation"], first["hidden_generations"], first["members_before"]) == (2, None, 0)
-            assert first["cause_kind"] == "group_started"
-            assert "no record" not in first["likely_cause"]
+def test_a_log_that_begins_with_the_first_epoch_of_a_group_has_no_gap_before_it(modern: Tables) -> None:
+    for group in ("shop", "stall", "jobs", "copier"):
+        first = next(row for row in modern["rebalances"] if row["group"] == group)
+        assert (first["generation"], first["hidden_generations"], first["members_before"]) == (2, None, 0)
+        assert first["cause_kind"] == "group_started"
+        assert "no record" not in first["likely_cause"]
 
 
 def test_a_group_that_changes_its_kind_has_one_history(consumers: Tables) -> None:
@@ -171,13 +157,8 @@ def test_a_group_that_changes_its_kind_has_one_history(consumers: Tables) -> Non
     assert ("consumer", "converted") in events
 
 
-@pytest.fixture(scope="module")
-def share_and_streams(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return run(spark, f"jsonl:{RECORDED.parent / 'share-and-streams.jsonl'}", tmp_path_factory.mktemp("share") / "out")
-
-
-def test_of_a_real_kafka_it_tells_of_share_groups(share_and_streams: Tables) -> None:
-    of = {name: [row for row in rows if row.get("group") == "jobs"] for name, rows in share_and_streams.items()}
+def test_of_a_real_kafka_it_tells_of_share_groups(modern: Tables) -> None:
+    of = of_groups(modern, "jobs")
     assert {
         row["kind"] for name in ("rebalances", "members", "skew", "epochs", "current_groups") for row in of[name]
     } == {"share"}
@@ -202,8 +183,8 @@ def test_of_a_real_kafka_it_tells_of_share_groups(share_and_streams: Tables) -> 
     assert (storm["kind"], storm["rebalances"]) == ("share", 7)
 
 
-def test_of_a_real_kafka_it_tells_of_streams_groups(share_and_streams: Tables) -> None:
-    of = {name: [row for row in rows if row.get("group") == "copier"] for name, rows in share_and_streams.items()}
+def test_of_a_real_kafka_it_tells_of_streams_groups(modern: Tables) -> None:
+    of = of_groups(modern, "copier")
     assert [(row["generation"], row["cause_kind"], row["moved"]) for row in of["rebalances"]] == [
         (2, "group_started", 0),
         (3, "members_joined", 3),
@@ -340,28 +321,3 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
         query.awaitTermination()
         streamed = pq.read_table(tmp_path / "streamed").to_pylist()
         assert sorted((row["log_partition"], row["log_offset"]) for row in streamed) == expected
-
-
-def test_as_of_a_moment_the_log_ended_then(spark: SparkSession, tmp_path: Path) -> None:
-    lines = [
-        {"partition": 0, "offset": offset, "timestamp": 1_767_225_600_000 + 1000 * offset, "key": key, "value": None}
-        for offset, key in enumerate([_key(0), _key(1), _key(2), "%%%"])
-    ]
-    path = tmp_path / "log.jsonl"
-    path.write_text("\n".join([*map(json.dumps, lines), "nonsense"]) + "\n")
-    options = RunOptions(as_of=datetime.fromtimestamp(1_767_225_601, UTC))
-    tables = run(spark, f"jsonl:{path}", tmp_path / "out", options)
-    assert [row["partition"] for row in tables["commits"]] == [0, 1]
-    assert {row["what"]: row["records"] for row in tables["record_counts"]} == {
-        "in": 5,
-        "later": 2,
-        "commits": 2,
-        "generations": 0,
-        "modern_records": 0,
-        "bad_records": 1,
-    }
-    assert [row["value"] for row in tables["bad_records"]] == [b"nonsense"]
-
-
-def _key(partition: int) -> str:
-    return base64.b64encode(write_key(OffsetCommitKey(group="g", topic="t", partition=partition))).decode()

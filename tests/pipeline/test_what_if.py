@@ -22,7 +22,7 @@ from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, END_OFFSETS, MODERN_GENERATIONS, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.tables.consecutive_commits import partition_statistics
-from tests.pipeline.frames import START, at, commit, frame, generation, member, rows
+from tests.pipeline.frames import START, at, commit, frame, generation, member, once, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 JAVA = Path(__file__).parent / "recordings" / "java-clients"
@@ -40,8 +40,8 @@ def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
 
 
 def played(spark: SparkSession, told: DataFrame, said: str) -> DataFrame:
-    counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None)
-    found = what_if(told, counts, choices(said), 2)
+    counts = once(partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None))
+    found = once(what_if(told, counts, choices(said), 2))
     assert found.columns == WHAT_IF.names
     return found
 
@@ -117,7 +117,7 @@ def test_a_record_is_seen_beside_the_one_before_and_the_one_after(spark: SparkSe
         generation(10, 1, alone),
     )
     counts = spark.createDataFrame([("t", 5, 6)], "topic string, since bigint, count int")
-    found = moments(told, counts, choices("range"))
+    found = once(moments(told, counts, choices("range")))
     real = found.where("assignor = 'as it was'")
     assert rows(real, "log_offset", "begins", "follows", "goes_on") == [
         (-1, None, None, None),
@@ -182,7 +182,7 @@ def test_topics_have_as_many_partitions_as_were_ever_seen(spark: SparkSession) -
             commit(6, 5, topic="w", partition=(1 << 31) - 1),
         ],
     )
-    commits = partition_statistics(committed)
+    commits = once(partition_statistics(committed))
     given = generation(20, 1, member("a", {"t": [0, 3]}), member("b", {"t": [1]}))
     told = history(spark, given, generation(30, None), generation(60, 2, member("a", {"t": [4]}), kind="consumer"))
     expected = [("t", micros(5), 2), ("t", micros(20), 4), ("t", micros(60), 5), ("u", micros(7), 1), ("v", 0, 4)]
@@ -313,7 +313,7 @@ def test_tasks_and_batches_make_no_difference_to_plain_python(spark: SparkSessio
     usual = spark.conf.get(batch)
     spark.conf.set(batch, "5")
     try:
-        counts = partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None)
+        counts = once(partition_counts(partition_statistics(frame(spark, COMMITS, [])), told, None))
         answer = what_if(told, counts, chosen, 3)
         got = answer.withColumn("at", F.unix_micros("at")).collect()
     finally:

@@ -15,7 +15,7 @@ from groupcoord.pipeline.sources.segment_files import read_piece, survey
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 from tests.pipeline.random_log import START_MS, RandomLog
-from tests.pipeline.test_run import run
+from tests.pipeline.whole_run import run
 
 CONFIG: dict[str, object] = {
     "offsets.topic.num.partitions": 2,

@@ -1,7 +1,7 @@
 """The current view, gaps, rates, zombies and lag of small histories."""
 
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -34,19 +34,27 @@ from groupcoord.pipeline.tables.consecutive_commits import (
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.log_coverage import buckets_of, in_buckets, log_partitions, merge_buckets, places_in
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
-from tests.pipeline.frames import at, commit, frame, generation, member, rows, since
+from tests.pipeline.frames import at, commit, frame, generation, member, once, rows, since
 
 
 def current(commits: DataFrame) -> DataFrame:
-    return current_offsets(commits, latest_places(commits, ["group", "topic", "partition"]))
+    return once(current_offsets(commits, latest_places(commits, ["group", "topic", "partition"])))
 
 
-def stepped(
-    spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]
-) -> tuple[DataFrame, DataFrame, DataFrame]:
+class Stepped(NamedTuple):
+    """What the steps before those of this file make of commits."""
+
+    taken: DataFrame
+    statistics: DataFrame
+    changes: DataFrame
+    told: DataFrame
+
+
+def stepped(spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]) -> Stepped:
     told = frame(spark, MODERN_GENERATIONS, generations)
-    changes = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, []))
-    return consecutive_commits(commits, partition_statistics(commits), changes), changes, told
+    changes = once(ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, [])))
+    statistics = once(partition_statistics(commits))
+    return Stepped(once(consecutive_commits(commits, statistics, changes)), statistics, changes, told)
 
 
 def test_the_last_record_of_each_key_counts(spark: SparkSession) -> None:
@@ -139,8 +147,8 @@ def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:
     after = [commit(40 + number, 100 + number, when=at(400 + 5 * number)) for number in range(40)]
     slow = [commit(200 + number, number, partition=1, when=at(70 * number)) for number in range(9)]
     commits = frame(spark, COMMITS, [*steady, *after, *slow])
-    taken, _, _ = stepped(spark, commits)
-    found = commit_gaps(taken, partition_statistics(commits), current(commits), at(700))
+    taken, statistics, _, _ = stepped(spark, commits)
+    found = once(commit_gaps(taken, statistics, current(commits), at(700)))
     assert found.columns == COMMIT_GAPS.names
     assert rows(
         found, "partition", "log_offset", "from_ts", "to_ts", "gap_seconds", "offset_before", "offset_after"
@@ -183,10 +191,12 @@ def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: S
         row = commit(offset, committed, partition=chance.randrange(3), group=group, when=at(seconds))
         said.append(row | {"commit_ts": None} if chance.random() < 0.1 else row)
     commits = frame(spark, COMMITS, said)
-    changes = ownership(find_ownership_changes(frame(spark, MODERN_GENERATIONS, told)), frame(spark, OWNERSHIP, []))
-    found = consecutive_commits(commits, partition_statistics(commits), changes, stretch_bits=1)
+    changes = once(
+        ownership(find_ownership_changes(frame(spark, MODERN_GENERATIONS, told)), frame(spark, OWNERSHIP, []))
+    )
+    found = once(consecutive_commits(commits, once(partition_statistics(commits)), changes, stretch_bits=1))
     names = ["log_offset", "previous_ms", "previous_offset", "previous_place", "is_recent", "is_after_gap"]
-    expected = _by_one_sort(commits, changes)
+    expected = once(_by_one_sort(commits, changes))
     assert rows(found.where("is_recent or is_after_gap"), *names) == rows(
         expected.where("is_recent or is_after_gap"), *names
     )
@@ -246,7 +256,7 @@ def test_zombies_are_commits_of_those_who_should_not(spark: SparkSession) -> Non
             commit(12, 33),  # nobody is there
         ],
     )
-    taken, changes, told = stepped(
+    taken, statistics, changes, told = stepped(
         spark,
         commits,
         generation(1, 1, member("a", {"t": [0, 1]})),
@@ -256,7 +266,7 @@ def test_zombies_are_commits_of_those_who_should_not(spark: SparkSession) -> Non
         generation(9 + 0, 4, member("a", {"t": [1]}), group="other"),
         generation(11, 5),
     )
-    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    found = zombies(taken, statistics, changes, told, commits)
     assert found.columns == ZOMBIES.names
     assert rows(
         found, "log_offset", "committed_offset", "previous_offset", "generation", "owner", "previous_owner", "reason"
@@ -280,9 +290,10 @@ def test_a_consumer_group_has_zombies_by_what_its_members_really_had(spark: Spar
         {**place, "log_offset": offset, "append_ts": at(offset), "member": owner, "previous_member": before}
         for offset, owner, before in owners
     ]
-    changes = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, had))
-    taken = consecutive_commits(commits, partition_statistics(commits), changes)
-    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    changes = once(ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, had)))
+    statistics = once(partition_statistics(commits))
+    taken = once(consecutive_commits(commits, statistics, changes))
+    found = zombies(taken, statistics, changes, told, commits)
     assert rows(found, "log_offset", "kind", "generation", "owner", "reason") == [
         (7, "consumer", 3, "b", "back behind its owner"),
         (10, "consumer", 4, None, "nobody in the group"),
@@ -291,14 +302,14 @@ def test_a_consumer_group_has_zombies_by_what_its_members_really_had(spark: Spar
 
 def test_a_commit_for_a_partition_that_nobody_has_any_more_is_odd(spark: SparkSession) -> None:
     commits = frame(spark, COMMITS, [commit(2, 10), commit(5, 11)])
-    taken, changes, told = stepped(
+    taken, statistics, changes, told = stepped(
         spark,
         commits,
         generation(1, 1, member("a", {"t": [0, 1]})),
         generation(3, 2, member("a", {"t": [1]})),
         generation(4, 3, member("a", {"t": [1]}), member("b", {})),
     )
-    found = zombies(taken, partition_statistics(commits), changes, told, commits)
+    found = zombies(taken, statistics, changes, told, commits)
     assert rows(found, "log_offset", "generation", "reason") == [(5, 3, "nobody has the partition")]
 
 
@@ -331,9 +342,10 @@ def test_lag_and_burrows_status(spark: SparkSession) -> None:
         for end, when in ends
     ]
     commits, known = frame(spark, COMMITS, committed), frame(spark, END_OFFSETS, observed)
-    taken, _, _ = stepped(spark, commits)
+    taken, statistics, _, _ = stepped(spark, commits)
+    offsets = current(commits)
     for now in {now for _, _, now, _ in cases}:
-        found = lag(current(commits), taken, partition_statistics(commits), known, at(now))
+        found = lag(offsets, taken, statistics, known, at(now))
         assert found.columns == LAG.names
         status = {row[0]: row[1:] for row in rows(found, "group", "lag", "status")}
         for name, (_, _, when, expected) in zip(names, cases, strict=True):
@@ -342,9 +354,9 @@ def test_lag_and_burrows_status(spark: SparkSession) -> None:
 
 def test_burrow_looks_back_on_ten_commits(spark: SparkSession) -> None:
     commits = frame(spark, COMMITS, [commit(0, 99), *(commit(1 + number, number) for number in range(10))])
-    taken, _, _ = stepped(spark, commits)
+    taken, statistics, _, _ = stepped(spark, commits)
     known = frame(spark, END_OFFSETS, [{"topic": "t", "partition": 0, "end_offset": 50}])
-    assert rows(lag(current(commits), taken, partition_statistics(commits), known, at(11)), "status") == [("OK",)]
+    assert rows(lag(current(commits), taken, statistics, known, at(11)), "status") == [("OK",)]
 
 
 def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: SparkSession) -> None:
@@ -382,8 +394,8 @@ def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: Spar
         END_OFFSETS,
         [{"topic": topic, "partition": 0, **one} for topic, (looks, _) in cases.items() for one in looks],
     )
-    taken, _, _ = stepped(spark, commits)
-    found = lag(current(commits), taken, partition_statistics(commits), known, at(100))
+    taken, statistics, _, _ = stepped(spark, commits)
+    found = lag(current(commits), taken, statistics, known, at(100))
     assert {row["topic"]: row["lag_seconds"] for row in found.collect()} == {
         topic: expected for topic, (_, expected) in cases.items()
     }
@@ -396,8 +408,8 @@ def test_records_are_lost_where_the_log_begins_behind_what_is_committed(spark: S
         {"topic": one, "partition": 0, "end_offset": 9, "log_start_offset": start} for one, start in starts.items()
     ]
     known.append({"topic": "begins there", "partition": 0, "end_offset": 9, "log_start_offset": 1, "at": at(1)})
-    taken, _, _ = stepped(spark, commits)
-    found = lag(current(commits), taken, partition_statistics(commits), frame(spark, END_OFFSETS, known), at(10))
+    taken, statistics, _, _ = stepped(spark, commits)
+    found = lag(current(commits), taken, statistics, frame(spark, END_OFFSETS, known), at(10))
     assert {row["topic"]: (row["log_start_offset"], row["records_lost"], row["lag"]) for row in found.collect()} == {
         "begins behind it": (8, 3, 4),
         "begins there": (5, 0, 4),

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupcoord.pipeline.schemas import CAUSE_KINDS, MODERN_GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
-from tests.pipeline.frames import at, frame, generation, member, rows
+from tests.pipeline.frames import at, frame, generation, member, once, rows
 
 
 def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
@@ -16,7 +16,7 @@ def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
 
 def compared(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
     told = history(spark, *generations)
-    found = rebalances(told, find_ownership_changes(told))
+    found = once(rebalances(told, once(find_ownership_changes(told))))
     assert found.columns == REBALANCES.names
     return found
 
