@@ -1,12 +1,14 @@
 """Groups that live on a real Kafka: members come, go and restart, producers write, one consumer falls asleep, and one producer
-goes away in the middle of a transaction. In the end nobody commits any more, so that numbers stand still."""
+goes away in the middle of a transaction. In the end nobody commits any more, so that numbers stand still.
+
+A pause of commits is told from a minute on, and no clock can be turned: all others live in that minute."""
 
 import asyncio
 import contextlib
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Coroutine
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,10 +19,14 @@ from groupcoord.client.client_errors import CommitFailedError, RebalanceInProgre
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.kafka_producer import Producer
 
+LOG_PARTITIONS = 8
+HEARTBEAT_MS = 1000
+"""Members learn so soon of a rebalance."""
 PROPERTIES = {
+    "offsets.topic.num.partitions": str(LOG_PARTITIONS),
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
     "auto.create.topics.enable": "false",
 }
 TOPICS = {"orders": 6, "payments": 4, "deliveries": 12, "ledger": 3}
@@ -28,14 +34,14 @@ SLEEPER, BOOKS, WRITER, DELETED, SIMPLE = "sleeper", "books", "ledger-writer", "
 HELD_UP = {0, 2}
 """Partitions of ``ledger`` in which the transaction hangs."""
 ASLEEP_S = 61
-COMMITS_BEFORE = 40
+COMMITS_BEFORE = 20
 """Commits of each partition before the consumer falls asleep, so that what is usual for it is known."""
 PATIENCE_S = 900
 """For each of what is waited for; three hundred groups on two busy cores take minutes to begin."""
-CHANGES = 24
-"""Members that come, go or restart while the consumer is asleep, at the least."""
-LINGER_MS = 250
+LINGER_MS = 500
 """In this rhythm records come."""
+EAGER_MS = 200
+"""In this rhythm the consumer that is to fall asleep commits."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,9 @@ class Plan:
 
 def plans(groups: int) -> list[Plan]:
     """``groups`` of them: a third modern, a twelfth transactional, some without members in the end."""
-    cycle_ms = 1000 if groups < 100 else 5000  # 5 s: Kafka's auto.commit.interval.ms
+    cycle_ms = 2000 if groups < 100 else 5000  # 5 s: Kafka's auto.commit.interval.ms
     found = [
-        Plan(SLEEPER, ("deliveries",), members=1, cycle_ms=LINGER_MS, is_restless=False),
+        Plan(SLEEPER, ("deliveries",), members=1, cycle_ms=EAGER_MS, is_restless=False),
         Plan(BOOKS, ("ledger",), members=1, reads_committed=True, cycle_ms=cycle_ms, is_restless=False),
         Plan(WRITER, ("payments",), is_transactional=True, members=1, cycle_ms=cycle_ms, is_restless=False),
         Plan(DELETED, ("orders",), members=1, cycle_ms=cycle_ms, is_empty=True, is_restless=False),
@@ -124,6 +130,7 @@ class Member:
             "group_protocol": "consumer" if plan.is_modern else "classic",
             "enable_auto_commit": False,
             "max_poll_interval_ms": 3_600_000,  # in the end nobody polls any more
+            "heartbeat_interval_ms": None if plan.is_modern else HEARTBEAT_MS,
             "auto_offset_reset": "earliest",
             "isolation_level": "read_committed" if plan.reads_committed else "read_uncommitted",
             "fetch_min_bytes": 1_000_000 if plan.cycle_ms > LINGER_MS else 1,
@@ -164,15 +171,16 @@ class Member:
 
 
 class LivingGroups:
-    """The life of ``plans(groups)`` on a broker, in a thread of its own while the block runs: the block begins when all that
-    is to happen has happened, nobody commits any more, and the members are there and send heartbeats."""
+    """The life of ``plans(groups)`` on a broker, in a thread of its own while the block runs."""
 
     def __init__(self, bootstrap: str, groups: int) -> None:
         self._bootstrap = bootstrap
+        self._changes_left = groups
+        """Members that are still to come, go or restart."""
         self.plans = plans(groups)
         self.members: dict[str, list[Member]] = {}
-        self.changes = 0
-        self.records = 0
+        self._life: Future[None]
+        self._tasks: list[asyncio.Task[None]] = []
         self._chance = random.Random(groups)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -182,57 +190,48 @@ class LivingGroups:
         for created in admin.create_topics([NewTopic(name, count) for name, count in TOPICS.items()]).values():
             created.result()
         self._thread.start()
-        try:
-            self._in_loop(self._live())
-            admin.delete_consumer_groups([DELETED])[DELETED].result()
-            commit_alone(self._bootstrap, SIMPLE)
-        except BaseException:
-            self.__exit__()
-            raise
+        self._life = asyncio.run_coroutine_threadsafe(self._live(), self._loop)
         return self
 
+    def wait(self) -> None:
+        """Until all that is to happen has happened: nobody commits any more, the members are there and send heartbeats."""
+        self._life.result()
+
     def __exit__(self, *_: object) -> None:
-        self._in_loop(self._end())
+        self._life.cancel()  # whoever waits for it may have been interrupted
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
-        begun = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            begun.result()
-        finally:
-            begun.cancel()  # whoever waits for it may have been interrupted
-
     async def _live(self) -> None:
-        self._quiet, self._wrote, self._enough = asyncio.Event(), asyncio.Condition(), asyncio.Event()
+        self._quiet, self._wrote = asyncio.Event(), asyncio.Condition()
         self._written_at_s = 0.0
-        self._tasks = [asyncio.create_task(self._write())]
-        for plan in self.plans:
-            self.members[plan.name] = []
-            for number in range(plan.members):
-                self._join(plan, number)
-        await self._until(lambda: all(map(self._is_settled, self.plans)))
+        self._tasks.append(asyncio.create_task(self._write()))
+        sleeping, *others = self.plans
+        self._begin(sleeping)
         [sleeper] = self.members[SLEEPER]
         await self._until(
             lambda: len(sleeper.commits) == TOPICS["deliveries"] and min(sleeper.commits.values()) >= COMMITS_BEFORE
         )
+        sleeper.awake.clear()
+        for plan in others:
+            self._begin(plan)
+        await self._until(lambda: all(map(self._is_settled, others)))
         await asyncio.to_thread(leave_a_transaction_open, self._bootstrap)
         churners = [asyncio.create_task(self._churn(worker)) for worker in range(4)]
         self._tasks += churners
-        sleeper.awake.clear()
-        await self._until(lambda: self._written_at_s > sleeper.committed_at_s + ASLEEP_S and self.changes >= CHANGES)
-        before = dict(sleeper.commits)
-        sleeper.awake.set()
-        await self._until(lambda: all(sleeper.commits[place] >= count + 2 for place, count in before.items()))
-        self._enough.set()
         await asyncio.gather(*churners)
         leaving = [member for plan in self.plans if plan.is_empty for member in self.members[plan.name]]
         await asyncio.gather(*(member.leave() for member in leaving))
         for plan in self.plans:
             if plan.is_empty:
                 self.members[plan.name] = []
-        await self._until(lambda: all(map(self._is_settled, self.plans)))
+        await self._until(lambda: all(map(self._is_settled, others)))
+        await self._until(lambda: self._written_at_s > sleeper.committed_at_s + ASLEEP_S)
+        before = dict(sleeper.commits)
+        sleeper.awake.set()
+        await self._until(lambda: all(sleeper.commits[place] >= count + 2 for place, count in before.items()))
         self._quiet.set()
         await self._until(lambda: all(member.is_quiet for some in self.members.values() for member in some))
         quiet_at_s = self._loop.time()
@@ -240,12 +239,18 @@ class LivingGroups:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(delete_and_commit_alone, self._bootstrap)
 
     async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
         members = [member for some in self.members.values() for member in some]
         await asyncio.gather(*self._tasks, *(member.leave() for member in members), return_exceptions=True)
+
+    def _begin(self, plan: Plan) -> None:
+        self.members[plan.name] = []
+        for number in range(plan.members):
+            self._join(plan, number)
 
     def _join(self, plan: Plan, number: int) -> None:
         member = Member(plan, number, self._bootstrap, self._quiet)
@@ -275,7 +280,6 @@ class LivingGroups:
                     for partition in range(count)
                 ]
                 await asyncio.gather(*sent)
-                self.records += len(sent)
                 self._written_at_s = self._loop.time()
                 async with self._wrote:
                     self._wrote.notify_all()
@@ -284,7 +288,8 @@ class LivingGroups:
         """Members of groups restart, leave and join, of the first group more often, so that it has a storm. No two workers have
         a group in common."""
         restless = [plan for plan in self.plans if plan.is_restless][worker::4]
-        while not self._enough.is_set():
+        while self._changes_left > 0:
+            self._changes_left -= 1
             plan = restless[0] if self._chance.random() < 0.25 else self._chance.choice(restless)
             members = self.members[plan.name]
             numbers = {member.number for member in members}
@@ -300,7 +305,6 @@ class LivingGroups:
                     leaving = next(member for member in members if not member.is_static)
                     await leaving.leave()
                     members.remove(leaving)
-            self.changes += 1
             await self._until(lambda plan=plan: self._is_settled(plan))
 
 
@@ -320,8 +324,10 @@ def leave_a_transaction_open(bootstrap: str) -> None:
     consumer.close()
 
 
-def commit_alone(bootstrap: str, group: str) -> None:
-    """A commit of a group that has never had members."""
-    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+def delete_and_commit_alone(bootstrap: str) -> None:
+    """DELETED is deleted, and SIMPLE, which has never had members, commits."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # without a name it would be gone before its answer comes
+    admin.delete_consumer_groups([DELETED])[DELETED].result()
+    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": SIMPLE})
     consumer.commit(offsets=[ck.TopicPartition("orders", 3, 5)], asynchronous=False)
     consumer.close()

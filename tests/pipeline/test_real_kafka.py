@@ -8,12 +8,15 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from groupcoord.core.java_hash_order import partition_for
@@ -25,6 +28,7 @@ from tests.pipeline.living_groups import (
     ASLEEP_S,
     DELETED,
     HELD_UP,
+    LOG_PARTITIONS,
     PROPERTIES,
     SIMPLE,
     SLEEPER,
@@ -33,15 +37,14 @@ from tests.pipeline.living_groups import (
     LivingGroups,
     Plan,
 )
-from tests.pipeline.test_run import Tables, run
+from tests.pipeline.whole_run import Tables, run
 from tests.real_kafka import RealKafkaUnavailable
 
-pytestmark = pytest.mark.real_kafka
+pytestmark = [pytest.mark.real_kafka, pytest.mark.spark]
 
 GROUPS = int(os.environ.get("PIPELINE_REAL_GROUPS", "24"))
 TOLD = 5
 """How many incidents of each kind the first screen tells."""
-SETTLED = {"Stable", "Empty"}
 Place = tuple[str, str, int]
 
 
@@ -64,7 +67,7 @@ class Lived:
 
 
 @pytest.fixture(scope="module")
-def lived(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
+def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lived]:
     folder = tmp_path_factory.mktemp("lived")
     try:
         kafka = LoneKafka(folder / "kafka", PROPERTIES)
@@ -73,47 +76,58 @@ def lived(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         if os.environ.get("REQUIRE_REAL_KAFKA") == "1":
             pytest.fail(why, pytrace=False)
         pytest.skip(why)
-    with kafka, LivingGroups(kafka.bootstrap_servers, GROUPS) as world:
+    with kafka, LivingGroups(kafka.bootstrap_servers, GROUPS) as world, ThreadPoolExecutor(2) as pool:
         try:
             tools = KafkaTools(kafka.bootstrap_servers, folder)
         except NoTools as reason:
             pytest.skip(str(reason))
-        states = eventually(lambda: all_settled(tools), 120, saying="all groups are stable or empty")
+        spark: SparkSession = request.getfixturevalue("spark")  # it starts while the groups live
+        world.wait()
+        eventually(lambda: are_settled(kafka.bootstrap_servers), 120, saying="all groups are stable or empty")
+        # Everything stands still: Kafka's tools may look at it while the pipeline does.
+        offsets = pool.submit(described, tools)
+        states = pool.submit(described, tools, "--state")
+        members = pool.submit(described, tools, "--members", "--verbose")
+        kinds = pool.submit(tools.rows, "kafka-groups", "--list")
+        ends = pool.submit(tools, "kafka-get-offsets", "--time", "latest")
+        transactions = pool.submit(line, tools, "list")
+        hanging = pool.submit(line, tools, "describe", "--transactional-id", "gone")
+        place = ("describe-producers", "--broker-id", "1", "--topic", "ledger", "--partition")
+        producers = {number: pool.submit(line, tools, *place, str(number)) for number in range(TOPICS["ledger"])}
+        files = ",".join(str(path) for path in sorted(kafka.data.glob("__consumer_offsets-*/*.log")))
+        dump = ("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files)
+        dumped = pool.submit(kafka.run_class, *dump)
         out = folder / "out"
         tables = run(spark, f"kafka:{kafka.bootstrap_servers}", out)
-        producers = {
-            partition: line(
-                tools, "describe-producers", "--broker-id", "1", "--topic", "ledger", "--partition", str(partition)
-            )
-            for partition in range(TOPICS["ledger"])
-        }
-        [hanging] = line(tools, "describe", "--transactional-id", "gone")
-        files = ",".join(str(path) for path in sorted(kafka.data.glob("__consumer_offsets-*/*.log")))
-        dumped = kafka.run_class("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files)
-        members: dict[str, list[dict[str, str]]] = defaultdict(list)
-        for row in described(tools, "--members", "--verbose"):
-            members[row["GROUP"]].append(row)
-        kinds = (said + [""] * (3 - len(said)) for said in tools.rows("kafka-groups", "--list")[1:])
-        ends = (said.rsplit(":", 2) for said in tools("kafka-get-offsets", "--time", "latest").split())
+        members_of: dict[str, list[dict[str, str]]] = defaultdict(list)
+        for row in members.result():
+            members_of[row["GROUP"]].append(row)
         yield Lived(
             plans=world.plans,
             tables=tables,
             report=json.loads((out / "report.json").read_text(encoding="utf-8")),
-            offsets={(row["GROUP"], row["TOPIC"], int(row["PARTITION"])): row for row in described(tools)},
-            states=states,
-            members=members,
-            kinds={group: (kind, protocol) for group, kind, protocol in kinds},
-            ends={(topic, int(partition)): int(end) for topic, partition, end in ends},
-            transactions=line(tools, "list"),
-            hanging=hanging,
-            producers=producers,
-            log=log_records(dumped.stdout),
+            offsets={(row["GROUP"], row["TOPIC"], int(row["PARTITION"])): row for row in offsets.result()},
+            states={row["GROUP"]: row for row in states.result()},
+            members=members_of,
+            kinds={group: (kind, "".join(protocol)) for group, kind, *protocol in kinds.result()[1:]},
+            ends={
+                (topic, int(partition)): int(end)
+                for topic, partition, end in (said.rsplit(":", 2) for said in ends.result().split())
+            },
+            transactions=transactions.result(),
+            hanging=hanging.result()[0],
+            producers={number: told.result() for number, told in producers.items()},
+            log=log_records(dumped.result().stdout),
         )
 
 
-def all_settled(tools: KafkaTools) -> dict[str, dict[str, str]]:
-    states = {row["GROUP"]: row for row in described(tools, "--state")}
-    return states if {row["STATE"] for row in states.values()} <= SETTLED else {}
+def are_settled(bootstrap: str) -> bool:
+    """Are all groups stable or empty?"""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return {group.state for group in admin.list_consumer_groups().result().valid} <= {
+        ConsumerGroupState.STABLE,
+        ConsumerGroupState.EMPTY,
+    }
 
 
 def test_the_first_screen_tells_of_each_incident_once(lived: Lived) -> None:
@@ -225,7 +239,7 @@ def test_the_sums_of_the_overview_are_those_of_kafka(lived: Lived) -> None:
 
 def partitions_of(lived: Lived) -> set[int]:
     groups = {record.key.get("group") or record.key["groupId"] for record in lived.log}
-    return {partition_for(group, 50) for group in groups}
+    return {partition_for(group, LOG_PARTITIONS) for group in groups}
 
 
 def test_rebalances_are_the_generations_and_target_assignments_in_the_log_of_the_broker(lived: Lived) -> None:

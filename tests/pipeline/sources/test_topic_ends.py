@@ -1,6 +1,7 @@
 """Lags of a small cluster whose records have known times: groupcoord's server, and a real Kafka beside Kafka's own tools."""
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from groupcoord.protocol.errors import ErrorCode
 from tests.clients.kafka_tools import KafkaTools
 from tests.conformance.settings import NO_RETENTION
 from tests.conftest import StartRealKafka
-from tests.pipeline.test_run import run
+from tests.pipeline.whole_run import run
 
 RETENTION = {"offsets.retention.minutes": str(30 * 1440)}
 HOUR_MS = 3_600_000
@@ -101,18 +102,24 @@ def test_of_a_real_kafka_it_tells_what_kafkas_own_tools_tell(
     spark: SparkSession, tmp_path: Path, start_real_kafka: StartRealKafka
 ) -> None:
     properties = {**NO_RETENTION, "offsets.topic.num.partitions": "2", "log.retention.ms": "-1", **RETENTION}
-    with start_real_kafka(properties) as kafka:
+    with start_real_kafka(properties) as kafka, ThreadPoolExecutor(1) as beside_the_run:
         fill(kafka.bootstrap_servers)
+        told = beside_the_run.submit(of_tools, kafka.bootstrap_servers, tmp_path)
         rows = check(spark, kafka.bootstrap_servers, tmp_path / "out")
-        tools = KafkaTools(kafka.bootstrap_servers, tmp_path)
-        said = tools.rows("kafka-consumer-groups", "--describe", "--all-groups")
-        starts = tools("kafka-get-offsets", "--topic", "orders", "--time", "earliest").split()
+        said, starts = told.result()
     assert set(starts) == {f"orders:{row['partition']}:{row['log_start_offset']}" for row in rows}
     described = {tuple(words[:6]) for words in said if words[1] == "orders"}
     assert described == {
         tuple(str(row[name]) for name in ("group", "topic", "partition", "committed_offset", "end_offset", "lag"))
         for row in rows
     }
+
+
+def of_tools(bootstrap: str, folder: Path) -> tuple[list[list[str]], list[str]]:
+    """What Kafka's tools say of all groups, a row in words each, and of where ``orders`` begins."""
+    tools = KafkaTools(bootstrap, folder)
+    said = tools.rows("kafka-consumer-groups", "--describe", "--all-groups")
+    return said, tools("kafka-get-offsets", "--topic", "orders", "--time", "earliest").split()
 
 
 def asked(address: str, committed: Mapping[int, int], **limits: Any) -> dict[int, list[dict[str, Any]]]:
