@@ -18,6 +18,7 @@ from groupcoord.protocol.messages import (
     ListOffsetsRequest,
 )
 from tests.real_kafka.broker import RealKafkaUnavailable
+from tests.real_kafka.kafka_java import KafkaJava
 from tests.real_kafka.process import KafkaProcess
 
 MEMBERS = 1000
@@ -78,7 +79,7 @@ def run() -> list[Table]:
     with groupcoord() as server:
         ours = _figures(server.port)
     theirs = dict.fromkeys(ours, "")
-    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(is_quick=False) as broker:
+    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(java=KafkaJava) as broker:
         theirs = _figures(broker.port)
     for what, figure in ours.items():
         table.add(what, figure, theirs[what])

@@ -21,6 +21,7 @@ from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import CreateTopicsRequest, ProduceRequest
 from tests.real_kafka.broker import RealKafkaUnavailable
+from tests.real_kafka.kafka_java import KafkaJava
 from tests.real_kafka.process import KafkaProcess
 
 LIBRARIES = ("groupcoord", "aiokafka", "confluent-kafka")
@@ -69,7 +70,7 @@ def run() -> Iterator[Table]:
         yield _table("groupcoord", server.port)
     with (
         contextlib.suppress(RealKafkaUnavailable),
-        KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, is_quick=False) as broker,
+        KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, java=KafkaJava) as broker,
     ):
         yield _table("Kafka", broker.port)
 

@@ -13,6 +13,7 @@ from bench.servers import groupcoord
 from bench.table import Table
 from groupcoord import Producer
 from tests.real_kafka.broker import RealKafkaUnavailable
+from tests.real_kafka.kafka_java import KafkaJava
 from tests.real_kafka.process import KafkaProcess
 
 RUNS = 5
@@ -46,7 +47,7 @@ def _servers() -> Iterator[tuple[str, str]]:
         yield "groupcoord", f"127.0.0.1:{server.port}"
     with (
         contextlib.suppress(RealKafkaUnavailable),
-        KafkaProcess({"num.partitions": str(PARTITIONS)}, is_quick=False) as broker,
+        KafkaProcess({"num.partitions": str(PARTITIONS)}, java=KafkaJava) as broker,
     ):
         yield "Kafka", f"127.0.0.1:{broker.port}"
 

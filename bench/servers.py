@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.real_kafka.kafka_java import KafkaJava
 from tests.real_kafka.process import KafkaProcess
 
 ECHO = """
@@ -107,7 +108,7 @@ def groupcoord(*options: str, loop: str = "asyncio") -> Iterator[Running]:
 @contextlib.contextmanager
 def kafka() -> Iterator[Running]:
     """A real Kafka. Raises RealKafkaUnavailable where there is no Java, or none of its jars."""
-    with KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, is_quick=False) as broker:
+    with KafkaProcess({"group.initial.rebalance.delay.ms": "0"}, java=KafkaJava) as broker:
         yield Running(broker.pid, broker.port)
 
 

@@ -25,6 +25,7 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
 )
 from tests.real_kafka.broker import RealKafkaUnavailable
+from tests.real_kafka.kafka_java import KafkaJava
 from tests.real_kafka.process import KafkaProcess
 
 PRODUCERS = (1, 10)
@@ -144,7 +145,7 @@ def _servers() -> Iterator[tuple[str, int]]:
     for loop in ("asyncio", "uvloop"):
         with groupcoord("--dev", loop=loop) as server:
             yield f"groupcoord, {loop}", server.port
-    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(is_quick=False) as broker:
+    with contextlib.suppress(RealKafkaUnavailable), KafkaProcess(java=KafkaJava) as broker:
         yield "Kafka", broker.port
 
 

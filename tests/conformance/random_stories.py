@@ -212,12 +212,12 @@ class Telling:
                 if pending not in member.parked:
                     del self._unanswered[number]  # whoever asked is gone
                     continue
-                if number not in due:
-                    if only_looked:
-                        continue
-                    patience_ms, glance_ms = glance_ms, 0  # the others were looked at as long by then
-                else:
-                    patience_ms = PROMPT_MS
+                is_due = number in due
+                if only_looked and not is_due:
+                    continue
+                patience_ms = PROMPT_MS if is_due else glance_ms
+                if not is_due:
+                    glance_ms = 0  # the others were looked at as long by then
                 if _wire(pending.line).has_news(patience_ms):
                     self._course.append(Heard(member.name, pending, newest=pending is member.parked[-1]))
                     del self._unanswered[number]

@@ -4,11 +4,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
 
-from tests.real_kafka.broker import BrokerFailed, end_of_log
 from tests.real_kafka.process import KafkaProcess
-from tests.real_kafka.waiting import until_it_coordinates
 
 
 class LoneKafka(KafkaProcess):
@@ -24,19 +21,9 @@ class LoneKafka(KafkaProcess):
         self.folder = folder
         self.data = folder / "data"
 
-    def __enter__(self) -> Self:
+    def _made_folder(self) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._folder = self.folder
-        try:
-            self._start(self.folder)
-            until_it_coordinates(self.port, self._partitions, self._gone)
-        except BrokerFailed as problem:
-            self.stop()
-            raise BrokerFailed(f"{problem}\n{end_of_log(self.what, self._log)}") from problem
-        except BaseException:
-            self.stop()
-            raise
-        return self
+        return self.folder
 
     def stop(self) -> None:
         """End it in order; its files stay."""

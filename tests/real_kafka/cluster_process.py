@@ -25,6 +25,7 @@ from tests.real_kafka import lone_node
 from tests.real_kafka.broker import BrokerFailed, end_of_log
 from tests.real_kafka.image import kafka_version
 from tests.real_kafka.kafka_java import KafkaJava, end, write_config
+from tests.real_kafka.process import quick_java
 from tests.real_kafka.relay import Relay
 from tests.real_kafka.waiting import START_S, until
 
@@ -101,7 +102,7 @@ class KafkaClusterProcess:
     """``brokers`` brokers with ids from 1 on. Raises RealKafkaUnavailable when none can be started here."""
 
     def __init__(self, properties: Mapping[str, str] = MappingProxyType({}), brokers: int = 3) -> None:
-        self._java = KafkaJava(kafka_version())
+        self._java = quick_java(kafka_version())
         self._properties = properties
         self.ports = {broker_id: lone_node.free_port() for broker_id in range(1, brokers + 1)}
         self.nodes: dict[int, Node] = {}

@@ -1,22 +1,15 @@
-"""Java with the jars of a Kafka, which runs brokers as child processes.
+"""Java with the jars of a Kafka, which runs brokers as child processes."""
 
-Most of what a broker costs that lives for a test is its start: Java reads, checks and compiles classes. So Java compiles with
-its quick compiler alone, and takes the classes from an archive (JEP 350) beside the jars, which the first broker makes.
-"""
-
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from tests.real_kafka import lone_node
-from tests.real_kafka.broker import BrokerFailed, RealKafkaUnavailable, end_of_log
+from tests.real_kafka.broker import BrokerFailed, RealKafkaUnavailable
 from tests.real_kafka.image import DEFAULT_VERSION
-from tests.real_kafka.waiting import until_it_coordinates
 
 DOCKER_KAFKA = Path(__file__).resolve().parents[2] / "docker" / "kafka"
 OLDEST_JAVA = 17
@@ -65,25 +58,19 @@ def end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def gone(process: "subprocess.Popen[bytes] | None") -> str | None:
-    """That it has ended, if it has."""
-    code = None if process is None else process.poll()
-    return None if code is None else f"it has exited with {code}"
-
-
 class KafkaJava:
-    """The Java of this machine with the jars of ``version``; ``is_quick`` if it is to start quickly, and not to be measured.
+    """The Java of this machine, with ``options``, and the jars of ``version``; ``archive`` is where classes of these are kept.
 
     Raises RealKafkaUnavailable where one of the two is missing.
     """
 
-    def __init__(self, version: str, *, is_quick: bool = True) -> None:
-        self._version, self._libs, self._is_quick = version, libs_of(version), is_quick
+    def __init__(self, version: str, options: Sequence[str] = ()) -> None:
+        self._libs, self._options = libs_of(version), options
         java = shutil.which("java")
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr if java else ""
         if reason := why_not(self._libs, java, said):
             raise RealKafkaUnavailable(reason)
-        self._archive = DOCKER_KAFKA / f"{self._libs.name}-classes-java-{java_version(said)}.jsa"
+        self.archive = DOCKER_KAFKA / f"{self._libs.name}-classes-java-{java_version(said)}.jsa"
 
     @property
     def what(self) -> str:
@@ -108,33 +95,4 @@ class KafkaJava:
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def _command(self, options: Sequence[str]) -> list[str]:
-        if not self._is_quick:
-            return self._java(options)
-        if not self._archive.exists():
-            self._make_archive()
-        return self._java([*lone_node.QUICK.split(), f"-XX:SharedArchiveFile={self._archive}", *options])
-
-    def _java(self, options: Sequence[str]) -> list[str]:
-        return ["java", *lone_node.HEAP.split(), *LOGGING, *options, "-cp", f"{self._libs}/*"]
-
-    def _make_archive(self) -> None:
-        """Let a broker live until it coordinates groups: Java writes down its classes when it ends. Raises BrokerFailed."""
-        client, broker, controller = (lone_node.free_port() for _ in range(3))
-        with tempfile.TemporaryDirectory(prefix="real-kafka-classes-") as name:
-            folder = Path(name)
-            written, log_file, config = folder / "classes.jsa", folder / "log", folder / "server.properties"
-            own = lone_node.properties(client, {}, host="127.0.0.1", ports=(client, broker, controller))
-            write_config(config, {**own, "log.dirs": str(folder / "data")})
-            java = KafkaJava(self._version, is_quick=False)
-            with log_file.open("ab") as log:
-                java.format(config, log)
-                process = java.start(config, log, *lone_node.QUICK.split(), f"-XX:ArchiveClassesAtExit={written}")
-                try:
-                    until_it_coordinates(client, lone_node.offsets_partitions({}), lambda: gone(process))
-                finally:
-                    end(process)
-            if not written.exists():
-                raise BrokerFailed(end_of_log("broker whose classes Java was to archive", log_file.read_text()))
-            # Others of this machine may do the same at the same time.
-            shutil.move(written, beside := self._archive.with_suffix(f".{os.getpid()}"))
-            beside.replace(self._archive)
+        return ["java", *lone_node.HEAP.split(), *LOGGING, *self._options, *options, "-cp", f"{self._libs}/*"]

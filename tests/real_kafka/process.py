@@ -1,9 +1,14 @@
-"""A lone broker as a child process: what is left where there is no Docker, but Java and the jars of ``make kafka-libs``."""
+"""A lone broker as a child process: what is left where there is no Docker, but Java and the jars of ``make kafka-libs``.
 
+Most of what a broker costs that lives for a test is its start: Java reads, checks and compiles classes. So Java compiles with
+its quick compiler alone, and takes the classes from an archive (JEP 350) beside the jars, which the first broker makes.
+"""
+
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
@@ -11,12 +16,24 @@ from typing import Self
 from tests.real_kafka import lone_node
 from tests.real_kafka.broker import BrokerFailed, end_of_log
 from tests.real_kafka.image import kafka_version
-from tests.real_kafka.kafka_java import KafkaJava, end, gone, write_config
+from tests.real_kafka.kafka_java import KafkaJava, end, write_config
 from tests.real_kafka.waiting import until_it_coordinates
 
 
+def quick_java(version: str) -> KafkaJava:
+    """A Java with which a broker starts quickly. Raises RealKafkaUnavailable, BrokerFailed."""
+    archive = KafkaJava(version).archive
+    options = lone_node.QUICK.split()
+    if not archive.exists():
+        written = archive.with_suffix(f".{os.getpid()}")  # others of this machine may do the same at the same time
+        with KafkaProcess(java=lambda _: KafkaJava(version, [*options, f"-XX:ArchiveClassesAtExit={written}"])):
+            pass
+        written.replace(archive)
+    return KafkaJava(version, [*options, f"-XX:SharedArchiveFile={archive}"])
+
+
 class KafkaProcess:
-    """``properties`` are broker properties under Kafka's names; ``is_quick`` if it is to start quickly, and not to be measured.
+    """``properties`` are broker properties under Kafka's names; ``java`` is KafkaJava if the broker is to be measured.
 
     Raises RealKafkaUnavailable when none can be started here.
     """
@@ -26,9 +43,9 @@ class KafkaProcess:
         properties: Mapping[str, str] = MappingProxyType({}),
         version: str | None = None,
         *,
-        is_quick: bool = True,
+        java: Callable[[str], KafkaJava] = quick_java,
     ) -> None:
-        self._java = KafkaJava(version or kafka_version(), is_quick=is_quick)
+        self._java = java(version or kafka_version())
         self.what = f"process of {self._java.what}"
         ports = (lone_node.free_port(), lone_node.free_port(), lone_node.free_port())
         self.port = ports[0]
@@ -51,7 +68,7 @@ class KafkaProcess:
         return self._process.pid
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="real-kafka-"))
+        self._folder = self._made_folder()
         try:
             self._start(self._folder)
             until_it_coordinates(self.port, self._partitions, self._gone)
@@ -62,6 +79,9 @@ class KafkaProcess:
             self.stop()
             raise
         return self
+
+    def _made_folder(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="real-kafka-"))
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -93,4 +113,5 @@ class KafkaProcess:
             self._process = self._java.start(config, log)
 
     def _gone(self) -> str | None:
-        return gone(self._process)
+        code = None if self._process is None else self._process.poll()
+        return None if code is None else f"it has exited with {code}"
