@@ -1,13 +1,12 @@
 # Everything a newcomer needs. `make demo` and `make test` install what they need into .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
-COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page playground simulation
+COVERED := protocol dissect core config assignors partitioners coordinator broker cluster server storage client offsets_log testing proxy control page playground
 export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach, or is about
 # what is not measured. Single tests are marked with untraced.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/pipeline tests/real_kafka tests/reliability tests/assignors/test_digests.py
-# Only these have tests with clients; to import all the others would take each worker 7 s. Clients wait more than they compute, so
-# that there are more workers than cores.
+# Only these have tests with clients; to import all the others would take each worker 7 s.
 CLIENT_TESTS = tests/clients $(shell grep -rl --include='test_*.py' 'mark\.clients' tests)
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
@@ -31,8 +30,8 @@ serve: .venv/client ## a broker for development on 127.0.0.1:9092
 	@$(BIN)/groupcoord serve --dev --topic orders:6
 
 test: cover ## all tests, real clients included, with branch coverage
-	$(BIN)/pytest -n auto -m "not clients and not spark" $(WITHOUT_COVERAGE)
-	$(BIN)/pytest -n 4 --dist loadfile -m clients $(CLIENT_TESTS)
+# Clients and processes wait more than they compute, so that there are more workers than cores.
+	$(BIN)/pytest -n 5 --dist loadfile -m "not spark" $(WITHOUT_COVERAGE) $(CLIENT_TESTS)
 
 lint: .venv/dev ## format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
@@ -44,9 +43,11 @@ lint: .venv/dev ## format, lint, types, import contracts and generated docs
 check: lint ## what lint does, and the quick tests: before every commit
 	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
+COVER = $(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" --cov-report=term --cov-fail-under=100
 cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
-	$(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" $(WITHOUT_COVERAGE:%=--ignore=%) $(COVERED:%=--cov=groupcoord.%) \
-	  --cov-report=term --cov-fail-under=100
+	$(COVER) $(WITHOUT_COVERAGE:%=--ignore=%) --ignore=tests/simulation $(COVERED:%=--cov=groupcoord.%)
+# Simulated lives run the same code for long, so that of them only what is simulation is measured.
+	$(COVER) tests/simulation --cov=groupcoord.simulation
 
 SEEDS ?= 1000
 sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, with invariants after every step

@@ -53,8 +53,9 @@ def test_what_is_flushed_is_sent_because_of_that() -> None:
     assert it.events[-1].cause == AdminAction("somebody waits for all that was sent")
 
 
-def test_who_listens_to_nothing_is_told_of_troubles_only() -> None:
-    it = Sending(enable_idempotence=False)
+@pytest.mark.parametrize("idempotent", [False, True])
+def test_who_listens_to_nothing_is_told_of_troubles_only(idempotent: bool) -> None:
+    it = Sending(enable_idempotence=idempotent)
     it.sender._tells_steps = False
     it.append()
     (sent,) = it.poll()

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -30,12 +31,13 @@ final class PollingConsumer implements AutoCloseable {
     }
 
     private void poll() {
-        try (consumer) {
+        try {
             while (true) {
                 consumer.poll(Duration.ofMillis(50)).forEach(each -> values.add(each.value()));
             }
         } catch (WakeupException closed) {
-            // close() was called
+            // a heartbeat that was dropped has no response; without a timeout the consumer waits 30 seconds for it
+            consumer.close(CloseOptions.timeout(Duration.ofSeconds(1)));
         }
     }
 
