@@ -120,6 +120,7 @@ def as_sets(offsets: Any) -> dict[str, set[Any]]:
     return {topic: set(partitions) for topic, partitions in offsets}
 
 
+@pytest.mark.slow
 @pytest.mark.untraced  # tests of each request reach every line, and tracing takes four times as long
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_is_asked_and_whatever_becomes_of_it_log_answers_and_state_agree(seed: int) -> None:

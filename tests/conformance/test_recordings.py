@@ -10,8 +10,15 @@ from tests.conformance.replay import differs
 from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales
 
+SLOW = {"transactions_exhausted"}
+"""Topics whose stories ask a hundred thousand times."""
+TALES = [
+    pytest.param(tale, id=f"{tale.topic}.{tale.name}", marks=[pytest.mark.slow] if tale.topic in SLOW else [])
+    for tale in all_tales()
+]
 
-@pytest.mark.parametrize("tale", [pytest.param(tale, id=f"{tale.topic}.{tale.name}") for tale in all_tales()])
+
+@pytest.mark.parametrize("tale", TALES)
 def test_groupcoord_does_what_kafka_did(tale: Tale) -> None:
     assert not (lines := differs(tale)), "\n".join(lines)
 

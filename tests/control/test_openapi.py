@@ -122,6 +122,7 @@ ELSEWHERE = {
 """What needs somebody who acts meanwhile."""
 
 
+@pytest.mark.slow
 async def test_the_description_is_valid() -> None:
     validate(DESCRIBED)
     assert DESCRIBED["openapi"].startswith("3.1")

@@ -294,6 +294,7 @@ def test_any_bytes_can_be_dissected(data: bytes, sized: bool) -> None:
         assert_no_byte_is_left_out(dissect_response(data, key, version, sized=sized))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(EVERY_KAFKA_VERSION), st.binary(max_size=80))
 def test_any_body_of_any_api_can_be_dissected(which: tuple[int, int], data: bytes) -> None:
     key, version = which

@@ -62,6 +62,7 @@ def fast(records: Sequence[tuple[bytes | None, bytes | None]]) -> list[dict[str,
     return sorted((row for batch in found for row in batch.to_pylist()), key=lambda row: row["log_offset"])
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, min_size=1, max_size=8))
 def test_it_says_what_the_plain_decoder_says(records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
     schema = arrow_schema(COMMITS.columns[3:])

@@ -58,6 +58,7 @@ def test_every_kind_and_version_is_among_the_records() -> None:
     assert any(record.value is None for record in RECORDS)
 
 
+@pytest.mark.slow
 def test_wherever_a_record_ends_too_early_it_is_refused() -> None:
     for record in RECORDS:
         kind = parse_key(record.key).record_type

@@ -109,6 +109,7 @@ def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
     handler.close()
 
 
+@pytest.mark.slow
 def test_the_end_does_not_wait_for_a_reader_that_never_comes(pipe: Pipe) -> None:
     handler = BackgroundLogHandler(partial(write_all, pipe.writing))
     logger = logger_to(handler)

@@ -60,6 +60,7 @@ ALONE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other"), ALONE)
 def test_each_thing_alone(kind: ActionKind, other: str) -> None:
     first = PlannedAction(at_ms=10_000, kind=kind, for_ms=5_500, amount=700)
@@ -123,6 +124,7 @@ def test_a_topic_that_is_gone_does_not_grow() -> None:
     run(plan_with(gone, PlannedAction(at_ms=15_000, kind=ActionKind.GROW)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["upgrade", "downgrade", "disabled"])
 def test_in_the_end_all_have_the_protocol_that_is_allowed(policy: str) -> None:
     run(dataclasses.replace(plan_with(other="classic"), migration_policy=policy))

@@ -43,6 +43,7 @@ def test_a_failure_of_the_code_itself(capsys: pytest.CaptureFixture[str], life: 
     assert (f"--life {life}" in said) == (life != "classic")
 
 
+@pytest.mark.slow
 def test_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "1"])
     with pytest.raises(SystemExit) as ended:

@@ -51,6 +51,7 @@ ALONE: list[tuple[ActionKind, bool]] = [
 ALONE += [(kind, True) for kind in GROUP_KINDS if kind not in BROKER_ACTIONS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "static"), ALONE)
 def test_each_thing_alone(kind: ActionKind, static: bool) -> None:
     first = PlannedAction(at_ms=10_000, kind=kind, for_ms=12_500, amount=700)

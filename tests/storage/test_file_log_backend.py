@@ -206,6 +206,7 @@ def test_cleaned_segments_take_the_place_of_others(life: Life) -> None:
     assert again.log().cleaned_to == again.store().cleaned_to == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(40))
 def test_a_kill_at_any_step_of_cleaning_leaves_the_old_or_the_new(
     life: Life, step: int, monkeypatch: pytest.MonkeyPatch

@@ -134,6 +134,7 @@ def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: py
     assert not MetadataLog(tmp_path).contents.topics
 
 
+@pytest.mark.slow
 def test_a_file_that_is_mostly_outdated_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("groupcoord.storage.metadata_log.REWRITTEN_BYTES", 1_000)
     metadata_log = filled(tmp_path)

@@ -106,6 +106,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_damaged_index_is_made_anew(folder: Path, damage: str, clean: bool) -> None:

@@ -196,6 +196,7 @@ def tables(machine: GroupCoordinatorShard) -> dict[str, tuple[Epochs, Any, Any, 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.untraced  # tests of each request reach every line, and tracing takes four times as long
 @pytest.mark.parametrize("seed", range(24))
 def test_readers_see_what_is_stored_and_a_failed_write_leaves_nothing(seed: int) -> None:

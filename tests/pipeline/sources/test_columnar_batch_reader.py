@@ -38,6 +38,7 @@ def rows_of(data: bytes) -> list[dict[str, Any]]:
     return [row for batch in read(data, 5, found) for row in batch.to_pylist()]
 
 
+@pytest.mark.slow
 @given(logs())
 def test_every_record_is_there_as_a_consumer_sees_it(batches: list[bytes]) -> None:
     expected = [record for batch in batches for record in records_of(batch)]
@@ -69,6 +70,7 @@ def test_a_batch_that_is_damaged_comes_as_one_record_with_its_bytes(compression:
     assert (table, row["reason"]) == ("bad_records", "a record batch whose checksum does not fit")
 
 
+@pytest.mark.slow
 @given(logs(), st.data())
 def test_hostile_bytes_never_stop_it(batches: list[bytes], data: st.DataObject) -> None:
     victim = bytearray(batches[0])

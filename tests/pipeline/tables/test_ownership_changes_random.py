@@ -33,6 +33,7 @@ MEMBERS = st.lists(
 GROUP = st.lists(st.none() | MEMBERS, min_size=3, max_size=10)
 
 
+@pytest.mark.slow
 @given(
     st.lists(GROUP, max_size=4),
     st.lists(st.integers(0, 40), max_size=3),

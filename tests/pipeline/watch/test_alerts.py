@@ -271,6 +271,7 @@ def webhook(status: int | None) -> Iterator[tuple[str, list[bytes]]]:
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "said", "is_final"),
     [

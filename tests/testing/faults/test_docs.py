@@ -23,6 +23,7 @@ def blocks(language: str) -> list[str]:
     return [text for name, text in BLOCKS if name == language]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "printed"),
     [
