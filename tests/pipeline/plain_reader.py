@@ -2,16 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
+from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder
 
 Tables = dict[str, list[Row]]
 
 
-class PlainReader:
+class PlainReader(ArrowTableReader):
     """Rows as dicts, times in milliseconds."""
 
     def __init__(self, tables: Tables) -> None:
@@ -21,7 +20,7 @@ class PlainReader:
         self,
         table: str,
         columns: Sequence[str],
-        order: Sequence[SortOrder],
+        order: str,
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
@@ -32,18 +31,17 @@ class PlainReader:
 
     def totals(
         self,
-        table: str | tuple[str, ...],
+        table: str,
         by: Sequence[str],
         measures: Sequence[Aggregate],
-        order: Sequence[SortOrder],
+        order: str,
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
         of_each: str | None = None,
     ) -> list[Row]:
         found: dict[tuple[Any, ...], list[Row]] = {} if by else {(): []}
-        tables = (table,) if isinstance(table, str) else table
-        for row in chain.from_iterable(self._among(one, among) for one in tables):
+        for row in self._among(table, among):
             found.setdefault(tuple(row[name] for name in by), []).append(row)
         made = [dict(zip(by, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
         return _first(made, order, limit, of_each=of_each)
@@ -67,7 +65,7 @@ class PlainReader:
             found[*place, *(row[name] for name in by)].append(row)
         names = [*(["group", "bin"] if isinstance(bins, Mapping) else ["bin"]), *by]
         made = [dict(zip(names, key, strict=True)) | _measured(rows, measures) for key, rows in found.items()]
-        return _first(made, [SortOrder(name) for name in names], len(made), of_each=None)
+        return _first(made, " ".join(names), len(made), of_each=None)
 
     def _among(self, table: str, among: Mapping[str, Collection[str]] | None) -> list[Row]:
         wanted = (among or {}).items()
@@ -86,11 +84,12 @@ def _measured(rows: list[Row], measures: Sequence[Aggregate]) -> Row:
     return made
 
 
-def _first(rows: list[Row], order: Sequence[SortOrder], limit: int, *, of_each: str | None) -> list[Row]:
-    for one in reversed(order):
-        known = [row for row in rows if row[one.column] is not None]
-        known.sort(key=lambda row, column=one.column: _by_bytes(row[column]), reverse=one.is_descending)  # type: ignore[misc]
-        rows = known + [row for row in rows if row[one.column] is None]
+def _first(rows: list[Row], order: str, limit: int, *, of_each: str | None) -> list[Row]:
+    for one in reversed(order.split()):
+        name = one.removeprefix("-")
+        known = [row for row in rows if row[name] is not None]
+        known.sort(key=lambda row, column=name: _by_bytes(row[column]), reverse=one != name)  # type: ignore[misc]
+        rows = known + [row for row in rows if row[name] is None]
     if of_each is None:
         return rows[:limit]
     found: dict[str, list[Row]] = defaultdict(list)

@@ -14,11 +14,10 @@ from groupcoord.cli.main import main
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report import arrow_table_reader
-from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
+from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, local_scan, spark_scan
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_files import render_page, render_stored, render_stored_by_spark, report_to_json
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.table_reader_interface import Aggregate, SortOrder, TableReader
 from groupcoord.pipeline.schemas import TABLES
 from tests.pipeline.plain_reader import PlainReader, Tables
 from tests.pipeline.report_tables import START, add, at, empty, history, what_if
@@ -68,27 +67,20 @@ def chance(seed: int) -> Tables:
     return {name: tables[name] for name in ("lag", "commits", "storms")}
 
 
-QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
+QUESTIONS: dict[str, Callable[[ArrowTableReader], Any]] = {
     "rows": lambda reader: reader.rows(
         "lag",
         ["group", "lag", "last_commit_ts", "status", "topic", "partition"],
-        [
-            SortOrder("lag", is_descending=True),
-            SortOrder("status"),
-            SortOrder("last_commit_ts", is_descending=True),
-            SortOrder("group"),
-            SortOrder("topic"),
-            SortOrder("partition"),
-        ],
+        "-lag status -last_commit_ts group topic partition",
         30,
     ),
     "rows of each group": lambda reader: reader.rows(
-        "commits", ["group", "log_offset"], [SortOrder("log_offset", is_descending=True)], 3, of_each="group"
+        "commits", ["group", "log_offset"], "-log_offset", 3, of_each="group"
     ),
     "rows among some": lambda reader: reader.rows(
         "commits",
         ["group", "log_offset", "append_ts"],
-        [SortOrder("log_offset")],
+        "log_offset",
         2,
         among={"group": ["b", "ü", "nobody", "'"]},
         of_each="group",
@@ -102,14 +94,14 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
             Aggregate("least", "min", "lag"),
             Aggregate("last", "max", "last_commit_ts"),
         ],
-        [SortOrder("n", is_descending=True), SortOrder("group"), SortOrder("status")],
+        "-n group status",
         11,
     ),
     "totals of each group": lambda reader: reader.totals(
         "lag",
         ["group", "topic"],
         [Aggregate("n", "count")],
-        [SortOrder("n", is_descending=True), SortOrder("topic")],
+        "-n topic",
         2,
         among={"group": ["a", "", "Z"]},
         of_each="group",
@@ -118,23 +110,16 @@ QUESTIONS: dict[str, Callable[[TableReader], Any]] = {
         "lag",
         ["topic", "group"],
         [Aggregate("n", "count")],
-        [SortOrder("n", is_descending=True), SortOrder("group")],
+        "-n group",
         2,
         of_each="topic",
     ),
-    "totals of several tables": lambda reader: reader.totals(
-        ("lag", "commits", "storms"),
-        ["group"],
-        [Aggregate("n", "count")],
-        [SortOrder("n", is_descending=True), SortOrder("group")],
-        5,
-    ),
-    "total": lambda reader: reader.totals("lag", [], [Aggregate("n", "count"), Aggregate("sum", "sum", "lag")], [], 1),
+    "total": lambda reader: reader.totals("lag", [], [Aggregate("n", "count"), Aggregate("sum", "sum", "lag")], "", 1),
     "total of nothing": lambda reader: reader.totals(
-        "storms", [], [Aggregate("n", "count"), Aggregate("last", "max", "to"), Aggregate("sum", "sum", "moved")], [], 1
+        "storms", [], [Aggregate("n", "count"), Aggregate("last", "max", "to"), Aggregate("sum", "sum", "moved")], "", 1
     ),
-    "totals of nothing": lambda reader: reader.totals("storms", ["group"], [Aggregate("n", "count")], [], 5),
-    "rows of nothing": lambda reader: reader.rows("storms", ["group", "to"], [SortOrder("to")], 5),
+    "totals of nothing": lambda reader: reader.totals("storms", ["group"], [Aggregate("n", "count")], "", 5),
+    "rows of nothing": lambda reader: reader.rows("storms", ["group", "to"], "to", 5),
     "bins": lambda reader: reader.binned("commits", "append_ts", TimeBins(START, 7_000, 6), [Aggregate("n", "count")]),
     "bins of groups": lambda reader: reader.binned(
         "commits",
@@ -174,7 +159,7 @@ def test_times_as_spark_writes_them_without_a_zone(tmp_path: Path) -> None:
     schema = pa.schema([("group", pa.string()), ("from", pa.timestamp("ns"))])
     rows = [{"group": "g", "from": None}, {"group": "g", "from": START * 1_000_000 + 999_999}]
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "storms" / "part.parquet")
-    found = ArrowTableReader(local_scan(tmp_path)).rows("storms", ["from"], [SortOrder("from")], 2)
+    found = ArrowTableReader(local_scan(tmp_path)).rows("storms", ["from"], "from", 2)
     assert found == [{"from": START}, {"from": None}]
 
 
@@ -182,7 +167,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "lag").mkdir()
     (tmp_path / "lag" / "part.parquet").write_bytes(b"no parquet at all")
     with pytest.raises(PipelineError, match=r"^cannot read the table lag: "):
-        ArrowTableReader(local_scan(tmp_path)).rows("lag", ["group"], [], 1)
+        ArrowTableReader(local_scan(tmp_path)).rows("lag", ["group"], "", 1)
 
 
 def run_in(folder: Path) -> Path:

@@ -1,13 +1,12 @@
-"""The tables of a run, read with Arrow: one batch after the other in this process, or in the tasks of Spark.
+"""What the report asks of the tables of a run, read with Arrow: batch after batch in this process, or in the tasks of Spark.
 
 Each batch becomes a partial result that is bounded (the first rows of it, or one row for each key), and partial results are
 merged in the same way wherever they come from. So memory stays small, however long the tables are.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +18,24 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.report.report_model import TimeBins
-from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder
 from groupcoord.pipeline.schemas import TABLES
 
 MERGE_AT = 200_000
 """When partial results have so many rows, they are merged."""
+Row = dict[str, Any]
 _MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """How partial results are put together: a count is a sum of ones."""
 _WIDE = pa.decimal128(38, 0)
+
+
+class Aggregate(NamedTuple):
+    """One figure over several rows, under ``name``: how many rows there are, or the sum, the lowest, the highest of
+    ``column``. Nulls count for nothing; over nothing but nulls a measure is null, and a count is 0."""
+
+    name: str
+    how: str
+    column: str | None = None
+
 
 Partial = Callable[[Any], Any]
 Scan = Callable[[str, Sequence[str], Mapping[str, Collection[str]], Partial], Iterable[Any]]
@@ -78,7 +87,12 @@ def spark_scan(spark: SparkSession, root: str) -> Scan:
 
 
 class ArrowTableReader:
-    """The tables of one run; ``scan`` is how they are read."""
+    """The tables of one run; ``scan`` is how they are read. Each answer is a bounded number of rows, however long the history
+    was.
+
+    Rows come as dicts. A timestamp is a number of milliseconds since 1970 in UTC, a sum is an exact integer. An ``order`` has
+    the names of columns with spaces between them; by ``-column`` it descends. Nulls are last either way.
+    """
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
@@ -87,13 +101,14 @@ class ArrowTableReader:
         self,
         table: str,
         columns: Sequence[str],
-        order: Sequence[SortOrder],
+        order: str,
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
         of_each: str | None = None,
     ) -> list[Row]:
-        """As TableReader says."""
+        """The first ``limit`` rows in ``order``, of the whole table or for each value of the column ``of_each``; those
+        ``among`` whose columns have one of the values."""
 
         def first(found: Any) -> Any:
             return _first(found.select(list(columns)), order, limit, of_each=of_each)
@@ -103,22 +118,19 @@ class ArrowTableReader:
 
     def totals(
         self,
-        table: str | tuple[str, ...],
+        table: str,
         by: Sequence[str],
         measures: Sequence[Aggregate],
-        order: Sequence[SortOrder],
+        order: str,
         limit: int,
         *,
         among: Mapping[str, Collection[str]] | None = None,
         of_each: str | None = None,
     ) -> list[Row]:
-        """As TableReader says."""
+        """``measures`` over the rows that agree in ``by``, and of these the first ``limit`` as in ``rows``."""
         merge, columns = _grouping(by, measures), _columns(by, measures)
-        tables = (table,) if isinstance(table, str) else table
-        partials = (
-            self._scan(one, columns, among or {}, lambda batch: merge(_prepared(batch, by, measures))) for one in tables
-        )
-        found = _merged(chain.from_iterable(partials), merge)
+        partials = self._scan(table, columns, among or {}, lambda batch: merge(_prepared(batch, by, measures)))
+        found = _merged(partials, merge)
         if found is None:
             return [] if by else [{one.name: 0 if one.how == "count" else None for one in measures}]
         return _python(_first(found, order, limit, of_each=of_each))
@@ -132,7 +144,8 @@ class ArrowTableReader:
         *,
         by: Sequence[str] = (),
     ) -> list[Row]:
-        """As TableReader says."""
+        """``measures`` over the rows of each piece of time (``bin``, from 0) of the whole table, or of each ``group`` that
+        ``bins`` names; there, over those that agree in ``by``."""
         of_groups = not isinstance(bins, TimeBins)
         if of_groups and not bins:
             return []
@@ -214,10 +227,10 @@ def _grouping(by: Sequence[str], measures: Sequence[Aggregate]) -> Partial:
     return group
 
 
-def _first(table: Any, order: Sequence[SortOrder], limit: int, *, of_each: str | None) -> Any:
+def _first(table: Any, order: str, limit: int, *, of_each: str | None) -> Any:
     """The first rows of ``table`` in ``order``, of all or for each value of the column ``of_each``."""
     # Arrow puts nulls last whichever way it sorts.
-    keys = [(one.column, "descending" if one.is_descending else "ascending") for one in order]
+    keys = [(one.removeprefix("-"), "descending" if one.startswith("-") else "ascending") for one in order.split()]
     if of_each is None:
         return (table.sort_by(keys) if keys else table).slice(0, limit)
     table = table.sort_by([(of_each, "ascending"), *keys]).combine_chunks()

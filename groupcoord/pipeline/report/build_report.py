@@ -9,6 +9,7 @@ from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.health_symptoms import score_parts
 from groupcoord.pipeline.open_transactions import by_producer
 from groupcoord.pipeline.report import report_model as model
+from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.report.group_details import (
     BY_LAG,
     BY_STORM,
@@ -20,7 +21,6 @@ from groupcoord.pipeline.report.group_details import (
     lag_of,
     storm_of,
 )
-from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, TableReader, sort_order
 from groupcoord.pipeline.schemas import (
     CAUSE_KINDS,
     COMMIT_PAUSES,
@@ -36,16 +36,16 @@ _MOST = 50
 """How many assignors at most: there are not as many."""
 
 
-def what_if_of(reader: TableReader, groups: Sequence[str]) -> model.WhatIfResults | None:
+def what_if_of(reader: ArrowTableReader, groups: Sequence[str]) -> model.WhatIfResults | None:
     """All groups together, and each of ``groups``; None: the run was not asked for it."""
     measures = [*(Aggregate(name, "sum", name) for name in _WHAT_IF_SUMS), Aggregate("worst", "max", "imbalance_worst")]
-    rows = reader.totals(TABLE, ["assignor"], measures, sort_order("assignor"), _MOST)
+    rows = reader.totals(TABLE, ["assignor"], measures, "assignor", _MOST)
     if not rows:
         return None
     of_group: dict[str, list[model.AssignorResult]] = defaultdict(list)
     among = {"group": groups}
     by = ["group", "assignor"]
-    for row in reader.totals(TABLE, by, measures, sort_order("assignor"), _MOST, among=among, of_each="group"):
+    for row in reader.totals(TABLE, by, measures, "assignor", _MOST, among=among, of_each="group"):
         of_group[row["group"]].append(_alternative(row))
     return model.WhatIfResults(
         together=tuple(map(_alternative, rows)), groups={group: tuple(found) for group, found in of_group.items()}
@@ -60,8 +60,7 @@ def _alternative(row: Row) -> model.AssignorResult:
 
 RANKED = 5_000
 """How many groups are listed, the most troubled ones."""
-DETAILED = 30
-"""How many of these have a section of their own, unless told. One is 5 to 7 kB of the page."""
+DETAILED = model.DETAILED
 LISTED = 20
 """How many rows other lists have."""
 MOST_AFFECTED = 3
@@ -74,16 +73,10 @@ SOON_MS = 86_400_000
 """Offsets that expire within a day are told."""
 PIECES = 120
 """Into so many pieces the time of the whole log is cut."""
-_TIMES_OF_GROUP = {
-    "first_ms": "first_ts",
-    "last_ms": "last_ts",
-    "whole_from_ms": "whole_from_ts",
-    "expire_ms": "expire_ts",
-}
-_OF_GROUP = (*model.GroupSummary.__dataclass_fields__.keys() - {*_TIMES_OF_GROUP, "points"}, *_TIMES_OF_GROUP.values())
+_OF_GROUP = {field: model.column_name(field) for field in model.GroupSummary.__dataclass_fields__ if field != "points"}
 
 
-def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int = DETAILED) -> model.Report:
+def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed: int = DETAILED) -> model.Report:
     """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself; ``detailed`` groups
     have a section of their own."""
     overview = _overview(reader)
@@ -91,10 +84,10 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
         None if overview.from_ms is None or overview.to_ms is None else model.TimeSpan(overview.from_ms, overview.to_ms)
     )
     groups = _groups(reader)
-    storms = reader.rows("storms", STORM_COLUMNS, sort_order("-rebalances") + BY_STORM, LISTED)
+    storms = reader.rows("storms", STORM_COLUMNS, f"-rebalances {BY_STORM}", LISTED)
     open_transactions, left_open = _open_transactions(reader)
     what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
-    pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, sort_order("-seconds from_ts group"), LISTED)
+    pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, "-seconds from_ts group", LISTED)
     losses = _losses(reader)
     expiring = _expiring(reader, summary.get("now"))
     return model.Report(
@@ -121,7 +114,7 @@ def build_report(reader: TableReader, summary: Mapping[str, Any], detailed: int 
     )
 
 
-def _with_what_if(reader: TableReader, storm: model.RebalanceStorm) -> model.RebalanceStorm:
+def _with_what_if(reader: ArrowTableReader, storm: model.RebalanceStorm) -> model.RebalanceStorm:
     """``storm`` with the partitions that each assignor would have stopped in its time."""
     bins = {storm.group: model.TimeBins(storm.from_ms, storm.to_ms - storm.from_ms + 1, 1)}
     pauses = [Aggregate("pauses", "sum", "pauses")]
@@ -136,7 +129,7 @@ def _with_what_if(reader: TableReader, storm: model.RebalanceStorm) -> model.Reb
     )
 
 
-def _overview(reader: TableReader) -> model.Overview:
+def _overview(reader: ArrowTableReader) -> model.Overview:
     log = reader.totals(
         "log_partitions",
         [],
@@ -146,17 +139,17 @@ def _overview(reader: TableReader) -> model.Overview:
             Aggregate("from_ms", "min", "first_ts"),
             Aggregate("to_ms", "max", "last_ts"),
         ],
-        [],
+        "",
         1,
     )[0]
     kinds = reader.totals(
         "group_health",
         ["state"],
         [COUNT, Aggregate("lag", "sum", "lag"), *(Aggregate(name, "sum", name) for name in GROUP_COUNTS)],
-        sort_order("state"),
+        "state",
         LISTED,
     )
-    counts = {row["what"]: row["records"] for row in reader.rows("record_counts", ["what", "records"], [], LISTED)}
+    counts = {row["what"]: row["records"] for row in reader.rows("record_counts", ["what", "records"], "", LISTED)}
     lags = [row["lag"] for row in kinds if row["lag"] is not None]
     return model.Overview(
         **{**log, "missing": log["missing"] or 0},
@@ -172,21 +165,21 @@ def _overview(reader: TableReader) -> model.Overview:
     )
 
 
-def _whole_from(reader: TableReader, from_ms: int | None) -> int | None:
+def _whole_from(reader: ArrowTableReader, from_ms: int | None) -> int | None:
     """From when on no partition of the log misses anything."""
-    order = sort_order("-missing log_partition")
+    order = "-missing log_partition"
     read = reader.rows("log_partitions", ["log_partition", "missing", "whole_from_ts"], order, MOST_PARTITIONS)
     holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
     return max(holes, default=from_ms)
 
 
-def _groups_with_gaps(reader: TableReader) -> int:
+def _groups_with_gaps(reader: ArrowTableReader) -> int:
     """The groups in partitions of the log that miss something; there are no more such moments than partitions."""
-    read = reader.totals("group_health", ["whole_from_ts"], [COUNT], sort_order("whole_from_ts"), MOST_PARTITIONS)
+    read = reader.totals("group_health", ["whole_from_ts"], [COUNT], "whole_from_ts", MOST_PARTITIONS)
     return sum(row["count"] for row in read if row["whole_from_ts"] is not None)
 
 
-def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> model.ActivityHistogram | None:
+def _activity(reader: ArrowTableReader, from_ms: int | None, to_ms: int | None) -> model.ActivityHistogram | None:
     if from_ms is None or to_ms is None:
         return None
     bins = model.TimeBins(from_ms, (to_ms - from_ms) // PIECES + 1, PIECES)
@@ -198,23 +191,22 @@ def _activity(reader: TableReader, from_ms: int | None, to_ms: int | None) -> mo
     )
 
 
-def _groups(reader: TableReader) -> tuple[model.GroupSummary, ...]:
-    order = sort_order("-score -rebalances group")
-    return tuple(_group(row) for row in reader.rows("group_health", sorted(_OF_GROUP), order, RANKED))
+def _groups(reader: ArrowTableReader) -> tuple[model.GroupSummary, ...]:
+    order = "-score -rebalances group"
+    return tuple(_group(row) for row in reader.rows("group_health", [*_OF_GROUP.values()], order, RANKED))
 
 
 def _group(row: Row) -> model.GroupSummary:
     points = {name: round(part, 2) for name, part in score_parts(row).items()}
-    times = {field: row.pop(column) for field, column in _TIMES_OF_GROUP.items()}
-    return model.GroupSummary(**row, **times, points=points)
+    return model.GroupSummary(**{field: row[column] for field, column in _OF_GROUP.items()}, points=points)
 
 
-def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
+def _causes(reader: ArrowTableReader) -> tuple[model.CauseCount, ...]:
     affected: dict[str, list[model.GroupCount]] = defaultdict(list)
-    by, order = ["cause_kind", "group"], sort_order("-count group")
-    for row in reader.totals("rebalances", by, [COUNT], order, MOST_AFFECTED, of_each="cause_kind"):
+    by = ["cause_kind", "group"]
+    for row in reader.totals("rebalances", by, [COUNT], "-count group", MOST_AFFECTED, of_each="cause_kind"):
         affected[row["cause_kind"]].append(model.GroupCount(row["group"], row["count"]))
-    order = sort_order("-count cause_kind")
+    order = "-count cause_kind"
     found = []
     for row in reader.totals("rebalances", ["cause_kind"], [COUNT], order, len(CAUSE_KINDS)):
         groups = tuple(affected[row["cause_kind"]])
@@ -223,10 +215,9 @@ def _causes(reader: TableReader) -> tuple[model.CauseCount, ...]:
     return tuple(found)
 
 
-def _open_transactions(reader: TableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
+def _open_transactions(reader: ArrowTableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
     """The first ones, and how many more there are: one for each producer, however many partitions it holds up."""
-    order = sort_order("since topic partition")
-    rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, order, MOST_HELD_UP)
+    rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, "since topic partition", MOST_HELD_UP)
     found = [_open_transaction(of_one) for of_one in by_producer(rows)]
     return tuple(found[:LISTED]), max(len(found) - LISTED, 0)
 
@@ -245,44 +236,42 @@ def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransactio
     )
 
 
-def _statuses(reader: TableReader) -> tuple[model.LagStatus, ...]:
-    order = sort_order("-count status")
-    rows = reader.totals("lag", ["status"], [COUNT, Aggregate("lag", "sum", "lag")], order, LISTED)
+def _statuses(reader: ArrowTableReader) -> tuple[model.LagStatus, ...]:
+    rows = reader.totals("lag", ["status"], [COUNT, Aggregate("lag", "sum", "lag")], "-count status", LISTED)
     return tuple(model.LagStatus(row["status"], row["count"], row["lag"]) for row in rows)
 
 
-def _lags(reader: TableReader) -> tuple[model.PartitionLag, ...]:
+def _lags(reader: ArrowTableReader) -> tuple[model.PartitionLag, ...]:
     return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, BY_LAG, LISTED) if row["lag"])
 
 
-def _losses(reader: TableReader) -> tuple[model.PartitionLag, ...]:
-    order = sort_order("-records_lost group topic partition")
+def _losses(reader: ArrowTableReader) -> tuple[model.PartitionLag, ...]:
+    order = "-records_lost group topic partition"
     return tuple(lag_of(row) for row in reader.rows("lag", LAG_COLUMNS, order, LISTED) if row["records_lost"])
 
 
-def _expiring(reader: TableReader, now: str | None) -> tuple[model.ExpiringGroup, ...]:
+def _expiring(reader: ArrowTableReader, now: str | None) -> tuple[model.ExpiringGroup, ...]:
     """Of the first to expire those whose offsets do within a day from ``now`` on."""
     if now is None:
         return ()
     until_ms = datetime.fromisoformat(now).timestamp() * 1000 + SOON_MS
-    rows = reader.rows("group_health", ["group", "expire_ts", "lag"], sort_order("expire_ts group"), RANKED)
+    rows = reader.rows("group_health", ["group", "expire_ts", "lag"], "expire_ts group", RANKED)
     soon = [row for row in rows if row["expire_ts"] is not None and row["expire_ts"] <= until_ms]
     return tuple(model.ExpiringGroup(row["group"], row["expire_ts"], row["lag"]) for row in soon)
 
 
-def _quality(reader: TableReader, log_partitions: int) -> model.DataQuality:
-    counted = reader.rows("record_counts", ["what", "records"], [], LISTED)
+def _quality(reader: ArrowTableReader, log_partitions: int) -> model.DataQuality:
+    counted = reader.rows("record_counts", ["what", "records"], "", LISTED)
     place = {
         what: index for index, what in enumerate(("in", "commits", "generations", "modern_records", "bad_records"))
     }
     counted.sort(key=lambda row: place.get(row["what"], len(place)))
-    bad = reader.totals("bad_records", ["reason"], [COUNT], sort_order("-count reason"), LISTED)
-    problems = reader.totals("generations", ["problem"], [COUNT], sort_order("-count problem"), LISTED)
+    bad = reader.totals("bad_records", ["reason"], [COUNT], "-count reason", LISTED)
+    problems = reader.totals("generations", ["problem"], [COUNT], "-count problem", LISTED)
     columns = [name for name in LOG_PARTITIONS.names if name != "whole_from_offset"]
-    order = sort_order("-missing -records log_partition")
-    read = reader.rows("log_partitions", columns, order, LISTED)
-    warnings = reader.rows("source_warnings", SOURCE_WARNINGS.names, sort_order("where what log_partition"), LISTED)
-    remarked = reader.totals("source_warnings", [], [COUNT], [], 1)[0]["count"]
+    read = reader.rows("log_partitions", columns, "-missing -records log_partition", LISTED)
+    warnings = reader.rows("source_warnings", SOURCE_WARNINGS.names, "where what log_partition", LISTED)
+    remarked = reader.totals("source_warnings", [], [COUNT], "", 1)[0]["count"]
     return model.DataQuality(
         counts=tuple(model.NamedCount(row["what"], row["records"]) for row in counted),
         bad=tuple(model.NamedCount(row["reason"], row["count"]) for row in bad),

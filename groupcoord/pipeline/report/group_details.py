@@ -6,14 +6,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from groupcoord.pipeline.report import report_model as model
-from groupcoord.pipeline.report.table_reader_interface import Aggregate, Row, SortOrder, TableReader, sort_order
+from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.schemas import END_EVENTS, LAG, STORMS
 
 COUNT = Aggregate("count", "count")
 STORM_COLUMNS = STORMS.names[1:]
-BY_STORM = sort_order("from group")
+BY_STORM = "from group"
 LAG_COLUMNS = LAG.names
-BY_LAG = sort_order("-lag group topic partition")
+BY_LAG = "-lag group topic partition"
 
 
 def storm_of(row: Row) -> model.RebalanceStorm:
@@ -34,15 +34,7 @@ CHANGES = 3_000
 """The most changes in the lives of members of a group that are drawn, the newest ones."""
 _OF_SHARE = ("group", "log_offset", "generation", "member", "client_id", "partitions", "fair_share")
 _OF_CHANGE = ("group", "log_offset", "is_settled", "append_ts", "until_ts", *model.MemberChange._fields[1:])
-_OF_EPOCH = (
-    "group_epoch",
-    "append_ts",
-    *model.GroupEpoch._fields[2:6],
-    "assigned_ts",
-    "to_revoke",
-    "to_assign",
-    "reconciled_ts",
-)
+_OF_EPOCH = ("group_epoch", "append_ts", *map(model.column_name, model.GroupEpoch._fields[2:]))
 _ENDS = frozenset(END_EVENTS)
 
 
@@ -56,13 +48,12 @@ class MembershipRows(NamedTuple):
     shares: Mapping[str, model.GenerationShares]
 
 
-def read_bands(reader: TableReader, groups: Collection[str]) -> MembershipRows:
+def read_bands(reader: ArrowTableReader, groups: Collection[str]) -> MembershipRows:
     """The members of ``groups``."""
     among = {"group": groups}
-    order = sort_order("-log_offset -partitions member")
-    newest = reader.rows("skew", _OF_SHARE, order, MEMBERS, among=among, of_each="group")
+    newest = reader.rows("skew", _OF_SHARE, "-log_offset -partitions member", MEMBERS, among=among, of_each="group")
     measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
-    order = sort_order("-log_offset -generations member")
+    order = "-log_offset -generations member"
     counted: dict[str, int] = defaultdict(int)
     drawn: set[tuple[str, str]] = set()
     for row in reader.totals("skew", ["group", "member"], measures, order, COUNTED, among=among, of_each="group"):
@@ -71,8 +62,7 @@ def read_bands(reader: TableReader, groups: Collection[str]) -> MembershipRows:
             drawn.add((row["group"], row["member"]))
     among_drawn = {"group": {group for group, _ in drawn}, "member": {member for _, member in drawn}}
     lives: dict[str, list[Row]] = defaultdict(list)
-    order = sort_order("-log_offset member")
-    for row in reader.rows("members", _OF_CHANGE, order, CHANGES, among=among_drawn, of_each="group"):
+    for row in reader.rows("members", _OF_CHANGE, "-log_offset member", CHANGES, among=among_drawn, of_each="group"):
         if (row["group"], row["member"]) in drawn:
             lives[row["group"]].append(row)
     return MembershipRows(lives, counted, _shares(newest))
@@ -123,7 +113,7 @@ COMMITS = ("commits", "append_ts", COUNT)
 WINDOWS = ("commit_rates", "window_start", Aggregate("count", "sum", "commits"))
 
 
-def commits_of_all(reader: TableReader, span: model.TimeSpan, pieces: int) -> model.CommitHistogram:
+def commits_of_all(reader: ArrowTableReader, span: model.TimeSpan, pieces: int) -> model.CommitHistogram:
     """The commits of all groups in ``span``, cut into about so many pieces."""
     bins, is_fine = _cut(span, pieces, window_ms_of(reader))
     table, time, measure = COMMITS if is_fine else WINDOWS
@@ -131,7 +121,7 @@ def commits_of_all(reader: TableReader, span: model.TimeSpan, pieces: int) -> mo
 
 
 def commits_of_each(
-    reader: TableReader, spans: Mapping[str, model.TimeSpan], pieces: int
+    reader: ArrowTableReader, spans: Mapping[str, model.TimeSpan], pieces: int
 ) -> dict[str, model.CommitHistogram]:
     """The commits of each group in its span."""
     window_ms = window_ms_of(reader)
@@ -157,9 +147,9 @@ def _cut(span: model.TimeSpan, pieces: int, window_ms: int | None) -> tuple[mode
     return model.TimeBins(start_ms, width_ms, (span.end_ms - start_ms) // width_ms + 1), False
 
 
-def window_ms_of(reader: TableReader) -> int | None:
+def window_ms_of(reader: ArrowTableReader) -> int | None:
     """How long the windows of ``commit_rates`` are; None: there are none."""
-    rows = reader.rows("commit_rates", ["window_start", "window_end"], [], 1)
+    rows = reader.rows("commit_rates", ["window_start", "window_end"], "", 1)
     return rows[0]["window_end"] - rows[0]["window_start"] if rows else None
 
 
@@ -183,36 +173,23 @@ PIECES = 160
 """Into so many pieces time is cut for the histogram of commits."""
 SHORTEST_MS = 1_000
 """The shortest time axis."""
-_OF_REBALANCE = (
-    "kind",
-    "generation",
-    "at",
-    "cause_kind",
-    "likely_cause",
-    "members_before",
-    "members_after",
-    "partitions_total",
-    "moved",
-    "moved_needlessly",
-    "imbalance",
-)
-_OF_GAP = ("topic", "partition", "from_ts", "to_ts", "gap_seconds", "usual_seconds")
+_OF_REBALANCE = ("kind", "generation", "at", *model.RebalanceSummary._fields[3:])
+_OF_GAP = tuple(map(model.column_name, model.CommitGap._fields))
 
 
 def details_of(
-    reader: TableReader, groups: Sequence[model.GroupSummary], log: model.TimeSpan | None
+    reader: ArrowTableReader, groups: Sequence[model.GroupSummary], log: model.TimeSpan | None
 ) -> tuple[model.GroupDetail, ...]:
     """A section for each of ``groups``. ``log`` is when the log began and ended."""
     if not groups:
         return ()
     names = [one.group for one in groups]
     rebalances = _rebalances(reader, names)
-    newest = sort_order("-log_offset")
-    epochs = _each(reader, "epochs", ("group", "log_offset", *_OF_EPOCH), newest, REBALANCES, names)
+    epochs = _each(reader, "epochs", ("group", "log_offset", *_OF_EPOCH), "-log_offset", REBALANCES, names)
     counted = {
         table: {
             row["group"]: row["count"]
-            for row in reader.totals(table, ["group"], [COUNT], [], len(names), among={"group": names})
+            for row in reader.totals(table, ["group"], [COUNT], "", len(names), among={"group": names})
         }
         for table in ("epochs", "members")
     }
@@ -230,11 +207,9 @@ def details_of(
     histograms = commits_of_each(reader, spans, PIECES)
     spans = {group: _trimmed(span, histograms[group], marks[group]) for group, span in spans.items()}
     owned, owned_from = _owned(reader, names)
-    latest = sort_order("-from") + BY_STORM
-    storms = _each(reader, "storms", STORM_COLUMNS, latest, REBALANCES, names)
+    storms = _each(reader, "storms", STORM_COLUMNS, f"-from {BY_STORM}", REBALANCES, names)
     lags = _each(reader, "lag", LAG_COLUMNS, BY_LAG, LISTED, names)
-    longest = sort_order("-gap_seconds from_ts topic partition")
-    gaps = _each(reader, "commit_gaps", ("group", *_OF_GAP), longest, LISTED, names)
+    gaps = _each(reader, "commit_gaps", ("group", *_OF_GAP), "-gap_seconds from_ts topic partition", LISTED, names)
     details = []
     for one in groups:
         name, span, shown = one.group, spans[one.group], rebalances[one.group]
@@ -279,10 +254,10 @@ def details_of(
 
 
 def _each(
-    reader: TableReader,
+    reader: ArrowTableReader,
     table: str,
     columns: Sequence[str],
-    order: Sequence[SortOrder],
+    order: str,
     limit: int,
     groups: Collection[str],
 ) -> Mapping[str, list[Row]]:
@@ -293,10 +268,10 @@ def _each(
     return found
 
 
-def _rebalances(reader: TableReader, groups: Collection[str]) -> Mapping[str, list[Row]]:
+def _rebalances(reader: ArrowTableReader, groups: Collection[str]) -> Mapping[str, list[Row]]:
     """The newest of each group, in order."""
     columns = ["group", "log_offset", *_OF_REBALANCE]
-    found = _each(reader, "rebalances", columns, sort_order("-log_offset"), REBALANCES, groups)
+    found = _each(reader, "rebalances", columns, "-log_offset", REBALANCES, groups)
     return defaultdict(
         list, {group: [row for row in reversed(rows) if row["at"] is not None] for group, rows in found.items()}
     )
@@ -333,11 +308,11 @@ def _trimmed(span: model.TimeSpan, histogram: model.CommitHistogram, marks: Sequ
 
 
 def _owned(
-    reader: TableReader, groups: Collection[str]
+    reader: ArrowTableReader, groups: Collection[str]
 ) -> tuple[Mapping[str, dict[tuple[str, int], list[Row]]], dict[str, int]]:
     """The changes of owner of each partition; of those that are drawn. Others are named, without any. And when the first of
     them was in groups with more changes than are read."""
-    order = sort_order("-count topic partition")
+    order = "-count topic partition"
     by = ["group", "topic", "partition"]
     found: dict[str, dict[tuple[str, int], list[Row]]] = defaultdict(dict)
     among = {"group": groups}
@@ -352,8 +327,7 @@ def _owned(
     if topics:
         among = {"group": groups, "topic": topics}
     columns = [*by, "log_offset", "append_ts", "until_ts", "member", "is_revoking"]
-    newest = sort_order("-log_offset topic partition")
-    for row in reader.rows("ownership", columns, newest, COUNTED, among=among, of_each="group"):
+    for row in reader.rows("ownership", columns, "-log_offset topic partition", COUNTED, among=among, of_each="group"):
         group, place = row["group"], (row["topic"], row["partition"])
         read[group] += 1
         if read[group] == COUNTED:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from groupcoord.page.embedding import built_page, embed
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.health_symptoms import SYMPTOMS
-from groupcoord.pipeline.report.report_model import Report
+from groupcoord.pipeline.report.report_model import Report, column_name, is_time
 from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER_EVENTS
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 VERSION = 4
 """Of the document; it changes when a field goes away or means something else."""
-_DURATIONS = {"width_ms"}
-"""Fields in milliseconds that are no times."""
 _NO_CALENDAR = " ms since 1970"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,14 +53,14 @@ def report_from_json(text: str, where: str) -> Report:
 def _encoded(value: Any) -> Any:
     kind: type = type(value)
     if _is_record(kind):
-        return {_json_name(name): _encoded_field(name, getattr(value, name)) for name in _fields(kind)}
+        return {column_name(name): _encoded_field(name, getattr(value, name)) for name in _fields(kind)}
     if isinstance(value, Mapping):
         return {key: _encoded(one) for key, one in value.items()}
     return [_encoded(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _encoded_field(name: str, value: Any) -> Any:
-    if not _is_time(name):
+    if not is_time(name):
         return _encoded(value)
     return iso_time(value) or (None if value is None else f"{value}{_NO_CALENDAR}")
 
@@ -80,16 +78,16 @@ def _decoded(kind: Any, value: Any) -> Any:
         # A field that is not there is one that has come since, and has a default.
         return kind(
             **{
-                name: _decoded_field(name, of, value[_json_name(name)])
+                name: _decoded_field(name, of, value[column_name(name)])
                 for name, of in _fields(kind).items()
-                if _json_name(name) in value
+                if column_name(name) in value
             }
         )
     return value
 
 
 def _decoded_field(name: str, kind: Any, value: Any) -> Any:
-    if not _is_time(name):
+    if not is_time(name):
         return _decoded(kind, value)
     if value is None or value.endswith(_NO_CALENDAR):
         return value and int(value.removesuffix(_NO_CALENDAR))
@@ -107,14 +105,6 @@ def _fields(kind: type) -> Mapping[str, Any]:
     return {
         name: hints[name] for name in getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
     }
-
-
-def _is_time(name: str) -> bool:
-    return name.endswith("_ms") and name not in _DURATIONS
-
-
-def _json_name(name: str) -> str:
-    return f"{name.removesuffix('_ms')}_ts" if _is_time(name) else name
 
 
 def iso_time(ms: int | None) -> str | None:

@@ -8,6 +8,21 @@ from typing import NamedTuple
 
 from groupcoord.pipeline.errors import SourceWarning
 
+DETAILED = 30
+"""How many groups have a section of their own, unless told. One is 5 to 7 kB of the page."""
+_DURATIONS = {"width_ms"}
+"""Fields in milliseconds that are no times."""
+
+
+def is_time(field: str) -> bool:
+    """Is a field of that name a time?"""
+    return field.endswith("_ms") and field not in _DURATIONS
+
+
+def column_name(field: str) -> str:
+    """What ``field`` is called in tables and in the JSON document, where times are ``_ts``."""
+    return f"{field.removesuffix('_ms')}_ts" if is_time(field) else field
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
