@@ -8,7 +8,7 @@ client that has to give something up joins again at once. Source: ``ConsumerCoor
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from groupcoord.assignors import (
     Assignment,
@@ -152,66 +152,47 @@ class PlayedRebalance(NamedTuple):
     rounds: list[Assignment]
 
 
-class AssignmentStrategy(Protocol):
-    """One group under one regime; moments come in the order of the log."""
-
-    def claims(self, moment: GroupRecord) -> Claims:
-        """What members say that they still own as this rebalance begins."""
-
-    def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:
-        """All of a rebalance that begins. Raises whatever goes wrong."""
-
-    def follow(self, moment: GroupRecord) -> list[Assignment]:
-        """The assignments of a second step that the log has: what follows from the first need not follow here."""
-
-    def refresh(self, moment: GroupRecord) -> None:
-        """A further record of the same generation: a static member has come back under another member id."""
-
-    def everybody_left(self) -> None:
-        """The group has no members any more: all that they remembered is gone."""
-
-
 class RecordedHistory:
-    """The real history."""
+    """One group as it really was; moments come in the order of the log."""
 
     def __init__(self) -> None:
         self._had: Mapping[str, Sequence[TopicPartition]] = {}
 
     def claims(self, moment: GroupRecord) -> Claims:
-        """As subscriptions in the log say. Members of KIP-848 need not say so: they keep what they are not told to give up."""
+        """What members say that they still own as this rebalance begins, by their subscriptions in the log. Members of KIP-848
+        need not say so: they keep what they are not told to give up."""
         if moment.modern:
             return {person.member_id: self._had.get(person.member_id, ()) for person in moment.people}
         return {person.member_id: person.owned for person in moment.people}
 
     def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:  # noqa: ARG002 - the log knows
-        """As the log says."""
+        """All of a rebalance that begins, as the log says. Raises WhatIfError if it does not."""
         return PlayedRebalance(self.claims(moment), self.follow(moment))
 
     def follow(self, moment: GroupRecord) -> list[Assignment]:
-        """As the log says, too."""
+        """The assignments of a second step that the log has."""
         self._had = moment.assignment
         return [moment.assignment]
 
     def refresh(self, moment: GroupRecord) -> None:
-        """Nothing that the log does not say."""
+        """A further record of the same generation says nothing new."""
 
     def everybody_left(self) -> None:
-        """What they owned is gone, too."""
+        """The group has no members any more: what they owned is gone, too."""
         self._had = {}
 
 
+@dataclass(slots=True)
 class _Client:
-    __slots__ = ("assignor", "generation", "owned", "who")
-
-    def __init__(self, who: str, assignor: Assignor) -> None:
-        self.who = who
-        self.assignor = assignor
-        self.owned: Sequence[TopicPartition] = ()
-        self.generation: int | None = None
+    who: str
+    assignor: Assignor
+    owned: Sequence[TopicPartition] = ()
+    generation: int | None = None
 
 
 class SimulatedMembers:
-    """Members that all have the assignor of ``choice``, under the highest protocol that it supports, as Kafka's clients do."""
+    """The same group, if all members had the assignor of ``choice``, under the highest protocol that it supports, as Kafka's
+    clients do."""
 
     def __init__(self, choice: AssignorChoice) -> None:
         self._make = choice.make
@@ -229,7 +210,7 @@ class SimulatedMembers:
     def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:
         """All join, the leader assigns, and so on until no member has to give anything up.
 
-        If the real group went on to such a second step with other members, so does this one.
+        If the real group went on to such a second step with other members, so does this one. Raises what the assignor raises.
         """
         claims = joined_with = self.claims(moment)
         rounds = [self._round(moment, joined_with, partitions)]

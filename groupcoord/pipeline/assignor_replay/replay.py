@@ -5,6 +5,7 @@ What it keeps does not grow with the history: the members, and whose each partit
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -78,16 +79,16 @@ LONGEST_PROBLEM = 1000
 """How many characters are kept of what an assignor complains of."""
 
 
+@dataclass
 class _Event:
     """A rebalance that is not done before the next one begins, because a second step may follow."""
 
-    def __init__(self, moment: strategies.GroupRecord, partitions: dict[str, int], whos: dict[str, str]) -> None:
-        self.moment = moment
-        self.last_moment = moment
-        self.partitions = partitions
-        self.whos = whos
-        self.played: strategies.PlayedRebalance | None = None
-        self.problem: str | None = None
+    moment: strategies.GroupRecord
+    last_moment: strategies.GroupRecord
+    whos: dict[str, str]
+    partitions: dict[str, int] = field(default_factory=dict)
+    played: strategies.PlayedRebalance | None = None
+    problem: str | None = None
 
 
 class GroupReplay:
@@ -97,9 +98,7 @@ class GroupReplay:
         self.topics = strategies.PartitionCounts()
         self._group = group
         self._choice = choice
-        self._player: strategies.AssignmentStrategy = (
-            strategies.RecordedHistory() if choice is None else strategies.SimulatedMembers(choice)
-        )
+        self._player = strategies.RecordedHistory() if choice is None else strategies.SimulatedMembers(choice)
         self._event: _Event | None = None
         self._reading: Owners = {}
         self._last: Owners = {}
@@ -125,7 +124,7 @@ class GroupReplay:
             self._event = None
 
     def _begin(self, moment: strategies.GroupRecord) -> _Event:
-        event = _Event(moment, {}, {person.member_id: person.who for person in moment.people})
+        event = _Event(moment, moment, {person.member_id: person.who for person in moment.people})
         try:
             event.partitions = self.topics.at(moment.at, moment.wanted)
             event.played = self._player.play(moment, event.partitions)
@@ -179,15 +178,13 @@ class GroupReplay:
         self._reading = partition_owners(rounds[-1], event.whos)
         self._last |= self._reading
         took = moment.assign_and_sync_ms
-        return (
-            row
-            | cost._asdict()
-            | {
-                "rebalances": len(rounds),
-                "paused_partition_seconds": None if took is None else cost.pauses * max(0, took) / 1000,
-                "agrees": self._agrees(event.last_moment, rounds[-1], event.whos),
-            }
-        )
+        return {
+            **row,
+            **cost._asdict(),
+            "rebalances": len(rounds),
+            "paused_partition_seconds": None if took is None else cost.pauses * max(0, took) / 1000,
+            "agrees": self._agrees(event.last_moment, rounds[-1], event.whos),
+        }
 
     def _agrees(self, moment: strategies.GroupRecord, answer: Assignment, whos: dict[str, str]) -> bool | None:
         """Is ``answer`` what the group really came to by this assignor?"""

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
@@ -100,6 +100,9 @@ _WISHES = f"sort_array(transform(members, m -> concat({IDENTITY}, ' ', array_joi
 _MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instance_id as instance_id, m.topics as topics,
     m.rack as rack, if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
 """Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
+_OF_CONSUMERS = f"if(protocol_type = 'consumer', members, cast(array() as array<{MEMBER}>))"
+_WANTED = "flatten(transform(members, m -> coalesce(m.topics, array())))"
+_OVER = "over (partition by `group` order by log_offset)"
 
 
 def what_if(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int) -> DataFrame:
@@ -116,15 +119,17 @@ def what_if(generations: DataFrame, counts: DataFrame, chosen: Sequence[Assignor
     )
 
 
+_SUMMED = ("moved", "moved_needlessly", "pauses", "rebalances")
+
+
 def what_if_summary(played: DataFrame) -> DataFrame:
     """WHAT_IF_SUMMARY of WHAT_IF."""
     return (
         played.groupBy("group", "assignor")
         .agg(
-            F.count(F.when(F.col("problem").isNull(), 1)).alias("generations"),
+            F.count_if(F.col("problem").isNull()).alias("generations"),
             F.count("problem").alias("problems"),
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("moved", "moved_needlessly", "pauses")),
-            F.coalesce(F.sum("rebalances"), F.lit(0)).alias("rebalances"),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMMED),
             F.sum("paused_partition_seconds").alias("paused_partition_seconds"),
             F.avg("imbalance").alias("imbalance_mean"),
             F.max("imbalance").alias("imbalance_worst"),
@@ -137,96 +142,53 @@ def what_if_summary(played: DataFrame) -> DataFrame:
 def moments(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
     """What is played, for each of ``chosen`` and as it was: rows with a ``topic`` say how many partitions that had, and since
     when (``at``, in microseconds); the others are the records that describe a group."""
+    every = [(RECORDED_HISTORY, "", True), *((choice.spec, choice.name, False) for choice in chosen)]
+    assignors = [
+        F.struct(F.lit(spec).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
+        for spec, name, real in every
+    ]
     described = _described(generations)
-    return _for_each_assignor(described, chosen).unionByName(
-        _topics(described, counts, chosen), allowMissingColumns=True
+    records = described.select("*", F.inline(F.array(*assignors))).selectExpr(
+        "`group`", "assignor", *RECORD_FIELDS, f"{_MEMBERS} as members"
     )
+    topics = (
+        described.selectExpr("`group`", f"explode(array_distinct({_WANTED})) as topic")
+        .distinct()
+        .join(counts, "topic")
+        .select("*", F.inline(F.array(*assignors)))
+        .selectExpr(
+            "`group`",
+            "assignor",
+            "topic",
+            "count as partitions",
+            "since as at",
+            f"bigint({TOPICS_FIRST}) as log_offset",
+        )
+    )
+    return records.unionByName(topics, allowMissingColumns=True)
 
 
 def _described(generations: DataFrame) -> DataFrame:
     """The records of all groups of consumers, each with what the one before and the one after say of it."""
-    in_group = Window.partitionBy("group").orderBy("log_offset")
-    no_members = F.array().cast(f"array<{MEMBER}>")
-    carried = ("generation", "is_tombstone", "gives_up", "wishes")
     return (
-        generations.withColumn("modern", F.col("kind") != "classic")
-        .withColumn("members", F.when(F.col("protocol_type") == "consumer", F.col("members")).otherwise(no_members))
-        .select(
+        generations.selectExpr("* except (members)", "kind <> 'classic' as modern", f"{_OF_CONSUMERS} as members")
+        .selectExpr(
             "*",
-            F.unix_micros(F.coalesce("append_ts", "state_ts")).alias("at"),
-            F.expr("if(modern, null, unix_millis(append_ts) - unix_millis(state_ts))").alias("assign_and_sync_ms"),
-            F.expr(f"not modern and {_GIVES_UP}").alias("gives_up"),
-            F.expr(_WISHES).alias("wishes"),
+            "unix_micros(coalesce(append_ts, state_ts)) as at",
+            "if(modern, null, unix_millis(append_ts) - unix_millis(state_ts)) as assign_and_sync_ms",
+            f"not modern and {_GIVES_UP} as gives_up",
+            f"{_WISHES} as wishes",
         )
-        .select(
+        .selectExpr(
             "*",
-            *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried),
-            *(F.lead(name).over(in_group).alias(f"next_{name}") for name in ("generation", "wishes")),
+            *(f"lag({name}) {_OVER} as old_{name}" for name in ("generation", "is_tombstone", "gives_up", "wishes")),
+            *(f"lead({name}) {_OVER} as next_{name}" for name in ("generation", "wishes")),
         )
-        .select(
+        .selectExpr(
             "*",
-            F.expr(
-                "not is_tombstone and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation)"
-            ).alias("begins"),
-            F.expr("coalesce(old_gives_up and generation = old_generation + 1 and wishes = old_wishes, false)").alias(
-                "follows"
-            ),
-            F.expr(
-                "coalesce(gives_up and next_generation = generation + 1 and size(next_wishes) > 0 "
-                "and wishes <> next_wishes, false)"
-            ).alias("goes_on"),
+            "not is_tombstone and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation) as begins",
+            "coalesce(old_gives_up and generation = old_generation + 1 and wishes = old_wishes, false) as follows",
+            """coalesce(gives_up and next_generation = generation + 1 and size(next_wishes) > 0 and wishes <> next_wishes,
+                false) as goes_on""",
         )
     )
-
-
-def _for_each_assignor(described: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
-    """Each record for each of ``chosen``, and as it was."""
-    return (
-        described.select("*", _each(chosen))
-        .select("*", "each.*")
-        .select(
-            "group",
-            "assignor",
-            *RECORD_FIELDS,
-            F.lit(None).cast("string").alias("topic"),
-            F.lit(None).cast("int").alias("partitions"),
-            F.expr(_MEMBERS).alias("members"),
-        )
-    )
-
-
-def _topics(described: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
-    """What is known of the topics that each group wants, for each of ``chosen``."""
-    return (
-        described.select(
-            "group",
-            F.expr("explode(array_distinct(flatten(transform(members, m -> coalesce(m.topics, array())))))").alias(
-                "topic"
-            ),
-        )
-        .distinct()
-        .join(counts, "topic")
-        .select(
-            "group",
-            "topic",
-            F.col("count").alias("partitions"),
-            F.col("since").alias("at"),
-            F.lit(TOPICS_FIRST).cast("bigint").alias("log_offset"),
-            _each(chosen),
-        )
-        .select("*", "each.assignor")
-        .drop("each")
-    )
-
-
-def _each(chosen: Sequence[AssignorChoice]) -> Column:
-    """A row for each assignor, the real history among them."""
-    every = [(RECORDED_HISTORY, "", True), *((choice.spec, choice.name, False) for choice in chosen)]
-    return F.explode(
-        F.array(
-            *(
-                F.struct(F.lit(spec).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
-                for spec, name, real in every
-            )
-        )
-    ).alias("each")
