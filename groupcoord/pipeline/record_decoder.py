@@ -7,11 +7,16 @@ import json
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from groupcoord.pipeline.arrow_columns import EARLIEST_MS, LATEST_MS
 from groupcoord.protocol import consumer_protocol
-from groupcoord.protocol.batches.record_batch import HEADER_BYTES, MAGIC, BatchError, read_header, records_of
+from groupcoord.protocol.batches.record_batch import (
+    HEADER_BYTES,
+    MAGIC,
+    BatchError,
+    checksum_matches,
+    read_header,
+    records_of,
+)
 from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.coordinator_records import record_formatting
 from groupcoord.protocol.errors import WireError
@@ -20,7 +25,6 @@ Row = dict[str, Any]
 OFFSET_KINDS = {0, 1}
 GROUP_KIND = 2
 _SMALLEST_OLD_BATCH = 26
-_CHECKED_FROM = 21
 
 
 class DecodedRecord(NamedTuple):
@@ -64,7 +68,7 @@ def _broken_batch(data: bytes) -> str | None:
     if data[16] > MAGIC or len(data) < HEADER_BYTES:
         return "bytes that begin as a record batch and are none"
     header = read_header(data)
-    if crc32c(data[_CHECKED_FROM:]) != header.crc:
+    if not checksum_matches(data, header):
         return "a record batch whose checksum does not fit"
     try:
         for _ in records_of(data, header):

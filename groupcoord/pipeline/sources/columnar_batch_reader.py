@@ -28,12 +28,14 @@ from groupcoord.protocol.batches.record_batch import (
 
 _LENGTH = struct.Struct(">i").unpack_from
 _CRC = struct.Struct(">I").unpack_from
-_OVERHEAD = 12
+OVERHEAD = 12
+"""Bytes that the length of a batch does not count: its base offset, and the length."""
 _SMALLEST = 26
 """Bytes of the smallest entry of any format: offset, size, and a message of magic 0 with nothing in it."""
 _SMALLEST_RECORD = 7
 """Bytes of a record with nothing in it: its length, attributes, two deltas, and three sizes."""
-_CHECKED_FROM = 21
+CHECKED_FROM = 21
+"""Where the bytes begin that the checksum of a batch is over."""
 
 
 class BatchHeaders(NamedTuple):
@@ -61,7 +63,7 @@ def walk(data: Any, position: int = 0, limit: int | None = None) -> tuple[list[i
     size = len(data)
     stop = size if limit is None else limit
     while position < stop and position + _SMALLEST <= size:
-        length = _LENGTH(data, position + 8)[0] + _OVERHEAD
+        length = _LENGTH(data, position + 8)[0] + OVERHEAD
         if length < _SMALLEST or position + length > size or (data[position + 16] >= MAGIC and length < HEADER_BYTES):
             break
         starts.append(position)
@@ -85,7 +87,7 @@ def headers(data: Any, starts: list[int]) -> BatchHeaders:
 
     return BatchHeaders(
         start=start,
-        end=start + _OVERHEAD + numbers_at(data, start + 8, ">i4"),
+        end=start + OVERHEAD + numbers_at(data, start + 8, ">i4"),
         magic=magic,
         base_offset=base,
         last_offset=base + field(23, ">i4", 0),
@@ -140,7 +142,7 @@ def _unpacked(data: bytes | memoryview, found: BatchHeaders) -> tuple[Any, Any, 
         for number, (start, stop) in enumerate(zip(found.start.tolist(), found.end.tolist(), strict=True)):
             if broken[number]:
                 continue
-            if crc32c(view[start + _CHECKED_FROM : stop]) != _CRC(view, start + 17)[0] or found.count[number] < 0:
+            if crc32c(view[start + CHECKED_FROM : stop]) != _CRC(view, start + 17)[0] or found.count[number] < 0:
                 broken[number] = True
             elif compression[number]:
                 try:

@@ -6,11 +6,9 @@ import numpy as np
 from crc32c import crc32c
 
 from groupcoord.pipeline.arrow_columns import numbers_at
-from groupcoord.pipeline.sources.columnar_batch_reader import walk
+from groupcoord.pipeline.sources.columnar_batch_reader import CHECKED_FROM, OVERHEAD, walk
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, MAGIC
 
-_CHECKED_FROM = 21
-_OVERHEAD = 12
 _MOST_OFFSETS = 1 << 24
 """More than any batch has: a limit, so that few places have to be checked."""
 _KNOWN_ATTRIBUTES = 0x7F
@@ -38,16 +36,16 @@ def next_batch(data: Any, position: int) -> int | None:
     place = position + np.nonzero(content[position + 16 : len(content) - HEADER_BYTES + 17] == MAGIC)[0]
     for offset, dtype, lowest, highest in (
         (0, ">i8", 0, 1 << 48),
-        (8, ">i4", HEADER_BYTES - _OVERHEAD, len(content)),
+        (8, ">i4", HEADER_BYTES - OVERHEAD, len(content)),
         (21, ">i2", 0, _KNOWN_ATTRIBUTES),
         (23, ">i4", 0, _MOST_OFFSETS),
         (57, ">i4", 0, _MOST_OFFSETS),
     ):
         number = numbers_at(content, place + offset, dtype)
         place = place[(number >= lowest) & (number <= highest)]
-    end = place + _OVERHEAD + numbers_at(content, place + 8, ">i4")
+    end = place + OVERHEAD + numbers_at(content, place + 8, ">i4")
     checksum = numbers_at(content, place + 17, ">u4")
     for start, stop, expected in zip(place.tolist(), end.tolist(), checksum.tolist(), strict=True):
-        if stop <= len(content) and crc32c(content[start + _CHECKED_FROM : stop]) == expected:
+        if stop <= len(content) and crc32c(content[start + CHECKED_FROM : stop]) == expected:
             return int(start)
     return None

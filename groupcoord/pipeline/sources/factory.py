@@ -6,7 +6,7 @@ followed.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -16,9 +16,10 @@ from typing import Any
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 
+from groupcoord.client.log_reader import READ_UNCOMMITTED
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
-from groupcoord.pipeline.sources.kafka_source import READ_UNCOMMITTED, ClusterReader
+from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
     PIECE_BYTES,
     Folder,
@@ -124,10 +125,6 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         def tell(part: kafka_source.OffsetRange, aborted: int, without_end: int) -> None:
             hidden.add({(part.partition, part.start): (aborted, without_end)})
 
-        def open_batches(batches: Iterator[Any]) -> Iterator[Any]:
-            numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-            return chain.from_iterable(kafka_source.fetch_with_places(asked, parts[number], tell) for number in numbers)
-
         def remarks() -> list[SourceWarning]:
             of_partition: dict[int, list[tuple[int, int]]] = {}
             for (partition, _), counts in sorted(hidden.value.items()):
@@ -143,7 +140,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             read=_numbers(len(parts)),
             about=about,
             tasks=len(parts),
-            open_batches=open_batches,
+            open_batches=_by_number(lambda number: kafka_source.fetch_with_places(asked, parts[number], tell)),
             ends=ends,
             remarks=remarks,
         )
@@ -156,6 +153,13 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
     """The numbers of the tasks that read, one in each."""
     return lambda spark: spark.range(0, tasks, 1, tasks)
+
+
+def _by_number(read: Callable[[int], Iterable[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Reads what the tasks are to read whose numbers come in: keys and values never go through Java."""
+    return lambda batches: (
+        found for batch in batches for number in batch.column(0).to_pylist() for found in read(number)
+    )
 
 
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
@@ -185,7 +189,7 @@ def _survey_segments(spec: str, directory: Path, size: int, spark: SparkSession)
         read=_numbers(len(tasks)),
         about=found.records,
         tasks=len(tasks),
-        open_batches=open_slices(tasks),
+        open_batches=_by_number(lambda number: chain.from_iterable(map(read_piece, tasks[number]))),
         records=found.records,
         warnings=found.warnings,
     )
@@ -202,17 +206,6 @@ def split_into_tasks(pieces: list[SegmentSlice], most_bytes: int) -> list[list[S
             size = piece.end - piece.start
         tasks[-1].append(piece)
     return tasks
-
-
-def open_slices(tasks: list[list[SegmentSlice]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Reads the pieces of the tasks whose numbers come in: keys and values never go through Java."""
-
-    def open_batches(batches: Iterator[Any]) -> Iterator[Any]:
-        numbers = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-        pieces = chain.from_iterable(tasks[number] for number in numbers)
-        return chain.from_iterable(read_piece(piece) for piece in pieces)
-
-    return open_batches
 
 
 def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:

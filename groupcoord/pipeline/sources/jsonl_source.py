@@ -9,10 +9,10 @@ or has no end, is not read, as a consumer that reads committed does not (KIP-98)
 import json
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.schemas import LOG
 
 _SCHEMA = (
     "`partition` int, `offset` bigint, `timestamp` bigint, `key` string, `value` string, "
@@ -56,30 +56,39 @@ def _refuse_others(path: str, first: bytes) -> None:
         )
 
 
+_PLACES = (
+    "coalesce(`partition`, -1) as log_partition",
+    "coalesce(`offset`, -1L) as log_offset",
+    "timestamp_millis(if(`timestamp` >= 0, `timestamp`, null)) as append_ts",
+)
+_IS_PLAIN = "transaction.producerId is null and marker is null"
+_IS_COMMITTED = "marker is null and end = 'commit'"
+_END = """first(if(marker in ('commit', 'abort'), marker, null)) ignore nulls over (
+    partition by `partition`, transaction.producerId
+    order by `offset` rows between current row and unbounded following) as end"""
+"""How the transaction ends: the next of these markers of the same producer decides. There are other markers."""
+
+
 def read(spark: SparkSession, path: str) -> DataFrame:
     """The records as LOG. A line that is no such object becomes a record without a key, its value the bytes of the line."""
     rows = _lines(spark, path)
-    key, value = (F.try_to_binary(F.col(name), F.lit("base64")) for name in ("key", "value"))
-    no_base64 = (F.col("key").isNotNull() & key.isNull()) | (F.col("value").isNotNull() & value.isNull())
-    unreadable = F.when(no_base64, F.concat_ws(" ", "key", "value")).otherwise(F.col("broken")).cast("binary")
-    committed = rows.where(_IS_PLAIN).unionByName(_decided(rows).where(_IS_COMMITTED).select(*rows.columns))
-    return committed.select(
-        _partition(),
-        _offset(),
-        F.when(~no_base64, key).alias("key"),
-        F.coalesce(unreadable, value).alias("value"),
-        _appended(),
+    return (
+        rows.where(_IS_PLAIN)
+        .unionByName(_decided(rows).where(_IS_COMMITTED).select(*rows.columns))
+        .selectExpr("*", *(f"try_to_binary({name}, 'base64') as {name}_bytes" for name in ("key", "value")))
+        .selectExpr("*", "key is not null and key_bytes is null or value is not null and value_bytes is null as is_odd")
+        .selectExpr(
+            *_PLACES,
+            "if(is_odd, null, key_bytes) as key",
+            "coalesce(binary(if(is_odd, concat_ws(' ', key, value), broken)), value_bytes) as value",
+        )
+        .select(*LOG.names)
     )
 
 
 def hidden(spark: SparkSession, path: str) -> DataFrame:
     """Where ends of transactions are, and records of those that were aborted or have no end: PLACES."""
-    left = _decided(_lines(spark, path)).where(f"not coalesce({_IS_COMMITTED}, false)")
-    return left.select(_partition(), _offset(), _appended())
-
-
-_IS_PLAIN = "transaction.producerId is null and marker is null"
-_IS_COMMITTED = "marker is null and end = 'commit'"
+    return _decided(_lines(spark, path)).where(f"not coalesce({_IS_COMMITTED}, false)").selectExpr(*_PLACES)
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
@@ -87,28 +96,6 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
     return reader.json(path)
 
 
-def _partition() -> Column:
-    return F.coalesce("partition", F.lit(-1)).alias("log_partition")
-
-
-def _offset() -> Column:
-    return F.coalesce("offset", F.lit(-1)).cast("bigint").alias("log_offset")
-
-
-def _appended() -> Column:
-    return F.timestamp_millis(F.when(F.col("timestamp") >= 0, F.col("timestamp"))).alias("append_ts")
-
-
 def _decided(rows: DataFrame) -> DataFrame:
-    """The ends of transactions and their records, with their ``end``: the next one of the same producer decides."""
-    later = (
-        Window.partitionBy("partition", "transaction.producerId")
-        .orderBy("offset")
-        .rowsBetween(0, Window.unboundedFollowing)
-    )
-    return rows.where(f"not ({_IS_PLAIN})").select("*", F.first(_end(), ignorenulls=True).over(later).alias("end"))
-
-
-def _end() -> Column:
-    """The marker of that record, if it ends a transaction; there are other markers."""
-    return F.when(F.col("marker").isin("commit", "abort"), F.col("marker"))
+    """The ends of transactions and their records, with their ``end``."""
+    return rows.where(f"not ({_IS_PLAIN})").selectExpr("*", _END)

@@ -14,13 +14,10 @@ task. What is in it is decided by markers that are in it, too.
 
 Options: ``bootstrap``,
 ``commandconfig`` (a properties file with TLS and SASL in the names of Kafka's clients, read wherever a task runs),
-``topic`` (``__consumer_offsets``), ``ranges`` (JSON: partition → [from, to], if the bounds are known already),
-``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
+``topic`` (``__consumer_offsets``), ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
 """
 
 import contextlib
-import json
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -49,7 +46,7 @@ from groupcoord.client.log_reader import (
     OpenTransaction,
 )
 from groupcoord.client.option_parsing import parse_addresses
-from groupcoord.pipeline.columnar_decoder import is_of_places
+from groupcoord.pipeline.columnar_decoder import PLACES, is_of_places
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
@@ -57,23 +54,12 @@ from groupcoord.pipeline.sources.offset_ranges import cut_offsets
 from groupcoord.pipeline.sources.transactions import (
     batches_alone,
     first_ends,
-    hidden_places,
     is_aborted,
     is_open,
     transaction_ends,
 )
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER
 from groupcoord.protocol.errors import ErrorCode
-
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "READ_UNCOMMITTED",
-    "ClusterReader",
-    "ClusterUnavailableError",
-    "FetchedBatches",
-    "OffsetOutOfRangeError",
-]
 
 CLIENT_ID = "groupcoord-pipeline"
 COMMAND_CONFIG = "commandconfig"
@@ -106,7 +92,6 @@ class ClusterReader:
         options: Mapping[str, str],
         *,
         isolation_level: int = READ_COMMITTED,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         try:
             addresses = parse_addresses(_bootstrap(options), default_port=None)
@@ -115,12 +100,7 @@ class ClusterReader:
         except ValueError as problem:
             raise PipelineError(str(problem)) from None
         self._log = LogReader(
-            addresses,
-            client_id=CLIENT_ID,
-            isolation_level=isolation_level,
-            tries=TRIES,
-            sleep=sleep,
-            security=security,
+            addresses, client_id=CLIENT_ID, isolation_level=isolation_level, tries=TRIES, security=security
         )
 
     def __enter__(self) -> Self:
@@ -224,9 +204,9 @@ def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
         return cluster.bounds(_topic(options), _partitions(cluster, options))
 
 
-def stable_ranges(options: Options, ranges: Bounds | None = None) -> list[OffsetRange]:
-    """The ranges to read all by that a consumer that reads committed sees now; or that is in ``ranges``."""
-    found = bounds(options) if ranges is None else ranges
+def stable_ranges(options: Options) -> list[OffsetRange]:
+    """The ranges to read all by that a consumer that reads committed sees now."""
+    found = bounds(options)
     with ClusterReader(options) as cluster:
         return [
             OffsetRange(partition, *edges)
@@ -337,11 +317,15 @@ def _fetch_to_the_end(options: Options, part: OffsetRange, tell: Tell) -> Iterat
 
 
 def _records(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[Any]:
-    return (_within(records, part) for records in read(data, part.partition, batches))
+    """The records of ``batches`` that are in ``part``: a broker sends whole batches."""
+    for records in read(data, part.partition, batches):
+        offsets = records.column("log_offset").to_numpy()
+        inside = (offsets >= part.start) & (offsets < part.end)
+        yield records if inside.all() else records.filter(inside)
 
 
 def _places(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[Any]:
-    return (_within(places, part) for places in hidden_places(data, part.partition, batches))
+    return (records.select(PLACES) for records in _records(data, part, batches))
 
 
 def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[tuple[FetchedBatches, BatchHeaders]]:
@@ -394,13 +378,6 @@ def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> 
     }
 
 
-def _within(batch: Any, part: OffsetRange) -> Any:
-    """``batch`` without the offsets outside of ``part``: a broker sends whole batches."""
-    offsets = batch.column("log_offset").to_numpy()
-    inside = (offsets >= part.start) & (offsets < part.end)
-    return batch if inside.all() else batch.filter(inside)
-
-
 def _bootstrap(options: Mapping[str, str]) -> str:
     try:
         return options["bootstrap"]
@@ -444,16 +421,11 @@ class _RangeReader:
 
 
 class OffsetsBatchReader(_RangeReader, DataSourceReader):
-    """One reading from the beginning to the end, or of ``ranges``."""
+    """One reading from the beginning to the end."""
 
     def partitions(self) -> list[InputPartition]:
         """A range or more of each partition that has records; where none has, an empty one."""
-        known: Bounds | None = (
-            {int(partition): (start, end) for partition, (start, end) in json.loads(self.options["ranges"]).items()}
-            if "ranges" in self.options
-            else None
-        )
-        return [*(stable_ranges(self.options, known) or [OffsetRange(0, 0, 0)])]
+        return [*(stable_ranges(self.options) or [OffsetRange(0, 0, 0)])]
 
 
 class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -13,18 +13,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupcoord.client.log_reader import EARLIEST, LATEST, READ_UNCOMMITTED
 from groupcoord.pipeline.arrow_columns import EARLIEST_MS, LATEST_MS, arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import kafka_source
-from groupcoord.pipeline.sources.kafka_source import EARLIEST, LATEST, READ_UNCOMMITTED, ClusterReader
+from groupcoord.pipeline.sources.kafka_source import ClusterReader
 
 MOST_ASKED = 1_000
 """For so many committed offsets at most the first unread record is fetched, those with the longest lags."""
 ASKING_S = 10.0
 """So long at most: what lies in a remote tier takes its time."""
 _NEEDED = {"topic", "partition", "end_offset"}
-_ASKED = [column for column in END_OFFSETS.columns if column.name in ("unread", "open_transaction")]
+_ASKED = {"unread", "open_transaction"}
 """What only a cluster tells."""
 
 
@@ -112,17 +113,9 @@ def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
         raise PipelineError(
             f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"
         )
-    start = F.col("log_start_offset") if "log_start_offset" in frame.columns else F.lit(None)
-    at = F.to_timestamp("at") if "at" in frame.columns else F.lit(None).cast("timestamp")
-    return (
-        frame.select(
-            "topic",
-            F.col("partition").cast("int"),
-            F.col("end_offset").cast("bigint"),
-            start.cast("bigint").alias("log_start_offset"),
-            at.alias("at"),
-            *(F.lit(None).cast(column.type).alias(column.name) for column in _ASKED),
-        )
-        .select(*END_OFFSETS.names)
-        .where("topic is not null and partition is not null and end_offset is not null")
-    )
+    told = set(frame.columns) - _ASKED
+    columns = [
+        (F.col(column.name) if column.name in told else F.lit(None)).cast(column.type).alias(column.name)
+        for column in END_OFFSETS.columns
+    ]
+    return frame.select(*columns).where("topic is not null and partition is not null and end_offset is not null")

@@ -4,8 +4,9 @@ from typing import Self
 
 import pytest
 
+from groupcoord.client.log_reader import FetchedBatches
 from groupcoord.pipeline.sources import kafka_source
-from groupcoord.pipeline.sources.kafka_source import FetchedBatches, OffsetOutOfRangeError
+from groupcoord.pipeline.sources.kafka_source import OffsetOutOfRangeError
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
-from groupcoord.client.log_reader import READ_COMMITTED, READ_UNCOMMITTED
+from groupcoord.client.log_reader import READ_COMMITTED, READ_UNCOMMITTED, FetchedBatches
 from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.sources import kafka_source, offset_ranges
-from groupcoord.pipeline.sources.kafka_source import FetchedBatches, OffsetRange
+from groupcoord.pipeline.sources.kafka_source import OffsetRange
 from groupcoord.pipeline.sources.offset_ranges import FEWEST_OFFSETS, RANGE_BYTES, cut_offsets
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record

@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
+from groupcoord.client.log_reader import LATEST, READ_UNCOMMITTED
 from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.sources import kafka_source
-from groupcoord.pipeline.sources.kafka_source import LATEST, READ_UNCOMMITTED, ClusterReader, OffsetRange
+from groupcoord.pipeline.sources.kafka_source import ClusterReader, OffsetRange
 from groupcoord.pipeline.sources.segment_files import read_piece, survey
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
