@@ -17,7 +17,7 @@ from groupcoord.pipeline.assignor_replay.assignment_sources import RECORD_FIELDS
 from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, AssignorChoice
 from groupcoord.pipeline.assignor_replay.replay import rows
 from groupcoord.pipeline.schemas import MEMBER, WHAT_IF, WHAT_IF_SUMMARY
-from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 ALWAYS = 0
 """Since when, where no time is known: before all records."""
@@ -102,7 +102,6 @@ _MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instanc
 """Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
 _OF_CONSUMERS = f"if(protocol_type = 'consumer', members, cast(array() as array<{MEMBER}>))"
 _WANTED = "flatten(transform(members, m -> coalesce(m.topics, array())))"
-_OVER = "over (partition by `group` order by log_offset)"
 
 
 def what_if(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int) -> DataFrame:
@@ -181,8 +180,8 @@ def _described(generations: DataFrame) -> DataFrame:
         )
         .selectExpr(
             "*",
-            *(f"lag({name}) {_OVER} as old_{name}" for name in ("generation", "is_tombstone", "gives_up", "wishes")),
-            *(f"lead({name}) {_OVER} as next_{name}" for name in ("generation", "wishes")),
+            *(f"lag({name}) {IN_GROUP} as old_{name}" for name in ("generation", "is_tombstone", "gives_up", "wishes")),
+            *(f"lead({name}) {IN_GROUP} as next_{name}" for name in ("generation", "wishes")),
         )
         .selectExpr(
             "*",

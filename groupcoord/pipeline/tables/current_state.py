@@ -4,10 +4,10 @@ The last record of a key counts, and a tombstone removes it. A commit for an unk
 a tombstone of the group removes that, too. Sources: ``OffsetMetadataManager.replay``, ``GroupMetadataManager.replay``.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupcoord.pipeline.schemas import CURRENT_GROUPS, CURRENT_OFFSETS
+from groupcoord.pipeline.schemas import CURRENT_GROUPS, CURRENT_OFFSETS, MEMBER
 
 PLACE = ["log_partition", "log_offset"]
 _MOST_PARTITIONS = 1 << 20
@@ -46,11 +46,8 @@ def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame
     """Groups with a record at ``places`` (the last of each group), those in ``modern`` (CURRENT_GROUPS), and those that only
     commit."""
     last = at_places(generations, places)
-    described = (
-        last.where("not is_tombstone")
-        .withColumn("kind", F.lit("classic"))
-        .withColumn("state", F.expr("if(size(members) > 0, 'Stable', 'Empty')"))
-    )
+    state = F.expr("if(size(members) > 0, 'Stable', 'Empty')")
+    described = last.where("not is_tombstone").withColumns({"kind": F.lit("classic"), "state": state})
     ended = last.selectExpr(
         "`group`",
         "is_tombstone",
@@ -74,20 +71,11 @@ def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame
             "if(log_partition = described_in, committed_at > described_at, when > described_when))"
         )
         .join(modern, "group", "left_anti")
-        .select(*(_simple(column.name, column.type) for column in CURRENT_GROUPS.columns))
+        .selectExpr(
+            *("log_partition", "`group`", "'simple' as kind", "'Empty' as state", "'' as protocol_type"),
+            "0 as generation",
+            f"cast(array() as array<{MEMBER}>) as members",
+        )
     )
-    return described.unionByName(simple, allowMissingColumns=True).select(*CURRENT_GROUPS.names).unionByName(modern)
-
-
-def _simple(name: str, kind: str) -> Column:
-    """What a group that only commits has in that column."""
-    known = {
-        "log_partition": F.col("log_partition"),
-        "group": F.col("group"),
-        "kind": F.lit("simple"),
-        "state": F.lit("Empty"),
-        "protocol_type": F.lit(""),
-        "generation": F.lit(0),
-        "members": F.array(),
-    }
-    return known.get(name, F.lit(None)).cast(kind).alias(name)
+    every = described.unionByName(simple, allowMissingColumns=True).unionByName(modern, allowMissingColumns=True)
+    return every.select(*CURRENT_GROUPS.names)

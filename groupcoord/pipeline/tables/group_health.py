@@ -1,15 +1,47 @@
 """All groups that the log knows of, the troubled ones first: what the other tables say of each, in one row."""
 
 from collections.abc import Mapping
+from functools import partial, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.health_symptoms import SYMPTOMS, HealthSymptom
 from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH
 
-_HIGHEST = ("kind", "kind_before", "state", "protocol", "generation", "members", "last_ts")
-"""Columns of which the highest value counts."""
+_OF_TABLES = {
+    "rebalances": [
+        "count(*) as rebalances",
+        *(f"sum({name}) as {name}" for name in ("hidden_generations", "moved", "moved_needlessly")),
+        "min(at) as first_ts",
+        "max(at) as last_ts",
+        "max_by(kind, at) as kind_before",
+    ],
+    "storms": ["count(*) as storms"],
+    "commit_pauses": ["count(*) as commit_gaps"],
+    "zombies": ["count(*) as zombies"],
+    "commit_rates": ["sum(commits) as commits", "min(window_start) as first_ts", "max(window_start) as last_ts"],
+    "lag": [
+        "count(*) as partitions",
+        "try_sum(lag) as lag",
+        "max(lag_seconds) as max_lag_seconds",
+        "min(if(lag > 0, expire_ts, null)) as expire_ts",
+        "max(last_commit_ts) as last_ts",
+        "count_if(status <> 'OK') as late_partitions",
+        "count_if(records_lost > 0) as lost_partitions",
+    ],
+}
+"""What each table says of a group."""
+_HIGHEST = (
+    *("kind", "kind_before", "state", "protocol", "generation", "members", "last_ts"),
+    *("lag", "max_lag_seconds"),
+)
+_OF_GROUP = [
+    *(f"bigint(coalesce(sum({name}), 0)) as {name}" for name in GROUP_COUNTS),
+    *(f"max({name}) as {name}" for name in _HIGHEST),
+    *(f"min({name}) as {name}" for name in ("first_ts", "expire_ts")),
+]
+"""What all of them say together."""
 
 
 def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFrame:
@@ -17,71 +49,25 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
 
     ``of_log`` says which partitions of the log (``log_partition``) a ``group`` is in.
     """
-    rows = [
-        tables["rebalances"]
-        .groupBy("group")
-        .agg(
-            F.count("*").alias("rebalances"),
-            *(F.sum(name).alias(name) for name in ("hidden_generations", "moved", "moved_needlessly")),
-            F.min("at").alias("first_ts"),
-            F.max("at").alias("last_ts"),
-            F.max_by("kind", "at").alias("kind_before"),
-        ),
-        tables["storms"].groupBy("group").agg(F.count("*").alias("storms")),
-        tables["commit_pauses"].groupBy("group").agg(F.count("*").alias("commit_gaps")),
-        tables["zombies"].groupBy("group").agg(F.count("*").alias("zombies")),
-        tables["commit_rates"]
-        .groupBy("group")
-        .agg(
-            F.sum("commits").alias("commits"),
-            F.min("window_start").alias("first_ts"),
-            F.max("window_start").alias("last_ts"),
-        ),
-        tables["lag"]
-        .groupBy("group")
-        .agg(
-            F.count("*").alias("partitions"),
-            F.try_sum("lag").alias("lag"),
-            F.max("lag_seconds").alias("max_lag_seconds"),
-            F.min(F.when(F.col("lag") > 0, F.col("expire_ts"))).alias("expire_ts"),
-            F.max("last_commit_ts").alias("last_ts"),
-            F.count_if(F.col("status") != "OK").alias("late_partitions"),
-            F.count_if(F.col("records_lost") > 0).alias("lost_partitions"),
-        ),
-        tables["current_groups"].select(
-            "group",
-            "state",
-            "protocol",
-            "generation",
-            F.size("members").cast("bigint").alias("members"),
-            F.when(F.col("kind") != "simple", F.col("kind")).alias("kind"),
-        ),
-    ]
-    every = rows[0]
-    for more in rows[1:]:
-        every = every.unionByName(more, allowMissingColumns=True)
-    summed = every.groupBy("group").agg(
-        *(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias(name) for name in GROUP_COUNTS),
-        *(F.max(name).alias(name) for name in _HIGHEST),
-        *(F.max(name).alias(name) for name in ("lag", "max_lag_seconds")),
-        *(F.min(name).alias(name) for name in ("first_ts", "expire_ts")),
+    rows = [tables[name].groupBy("group").agg(*map(F.expr, measures)) for name, measures in _OF_TABLES.items()]
+    there = tables["current_groups"].selectExpr(
+        *("`group`", "state", "protocol", "generation"),
+        *("bigint(size(members)) as members", "if(kind <> 'simple', kind, null) as kind"),
     )
-    # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.
+    every = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), [*rows, there])
     holed = tables["log_partitions"].where("missing > 0").select("log_partition", "whole_from_ts")
     gaps = of_log.join(holed, "log_partition").groupBy("group").agg(F.max("whole_from_ts").alias("whole_from_ts"))
     return (
-        summed.join(gaps, "group", "left")
-        .withColumn("kind", F.coalesce("kind", "kind_before", F.lit("simple")))
-        .select(
-            "*",
-            F.round(sum(map(_points, SYMPTOMS), F.lit(0.0)), 2).alias("score"),
-        )
+        every.groupBy("group")
+        .agg(*map(F.expr, _OF_GROUP))
+        .join(gaps, "group", "left")
+        # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.
+        .withColumn("kind", F.expr("coalesce(kind, kind_before, 'simple')"))
+        .selectExpr("*", f"round({' + '.join(map(_points, SYMPTOMS))}, 2) as score")
         .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
     )
 
 
-def _points(symptom: HealthSymptom) -> Column:
-    seen = F.col(symptom.column)
-    if symptom.among is not None:
-        seen = F.coalesce(seen / F.col(symptom.among), F.lit(0))
-    return F.lit(symptom.points) * F.log2(F.lit(1) + seen)
+def _points(symptom: HealthSymptom) -> str:
+    seen = symptom.column if symptom.among is None else f"coalesce({symptom.column} / {symptom.among}, 0)"
+    return f"{symptom.points} * log2(1 + {seen})"

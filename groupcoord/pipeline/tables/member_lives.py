@@ -1,44 +1,43 @@
 """The lives of members of classic groups, from one generation to the next, told as those of other groups are."""
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from groupcoord.pipeline.schemas import MEMBERS
-from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 _PARTITIONS = "aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions))"
 _EVENT = """case
     when next_kind <> 'classic' then 'converted'
     when instance_id is not null and array_contains(next_whos, who) then 'replaced'
     else 'left' end"""
+_IN_LIFE = "over (partition by `group`, member order by log_offset)"
 
 
 def members(generations: DataFrame, played: DataFrame) -> DataFrame:
     """MEMBERS: of the classic groups in ``generations`` (those of all kinds), and those that were ``played`` of others."""
-    in_group = Window.partitionBy("group").orderBy("log_offset")
-    in_order = generations.select(
+    in_order = generations.selectExpr(
         "*",
-        F.row_number().over(in_group).alias("number"),
-        *(F.lead(name).over(in_group).alias(f"next_{name}") for name in ("log_partition", "log_offset", "append_ts")),
-        F.lead("is_tombstone").over(in_group).alias("is_end_next"),
+        f"row_number() {IN_GROUP} as number",
+        *(f"lead({name}) {IN_GROUP} as next_{name}" for name in ("log_partition", "log_offset", "append_ts")),
+        f"lead(is_tombstone) {IN_GROUP} as is_end_next",
+        f"lead(append_ts, 2) {IN_GROUP} as append_ts_after_next",
+        f"lead(kind, 2) {IN_GROUP} as kind_after_next",
+        f"lead(transform(members, m -> {IDENTITY})) {IN_GROUP} as next_whos",
+    ).selectExpr(
+        "*",
         # At the end of a classic group that goes on as one of another kind, what comes then is a target assignment.
-        F.when(
-            F.lead("append_ts", 1).over(in_group) == F.lead("append_ts", 2).over(in_group),
-            F.lead("kind", 2).over(in_group),
-        ).alias("kind_after_end"),
-        F.lead(F.expr(f"transform(members, m -> {IDENTITY})")).over(in_group).alias("next_whos"),
-    ).selectExpr("*", "if(is_end_next, kind_after_end, 'classic') as next_kind")
+        "if(is_end_next, if(next_append_ts = append_ts_after_next, kind_after_next, null), 'classic') as next_kind",
+    )
     there = in_order.where("kind = 'classic' and not is_tombstone").selectExpr(
         "* except (members)",
         f"""inline(transform(members, m -> struct(m.member_id as member, m.client_id, m.instance_id, {IDENTITY} as who,
             {_PARTITIONS} as partitions, xxhash64(m.assigned) as given)))""",
     )
-    in_life = Window.partitionBy("group", "member").orderBy("log_offset")
-    beside = there.select(
+    beside = there.selectExpr(
         "*",
-        F.coalesce(F.lag("number").over(in_life) == F.col("number") - 1, F.lit(False)).alias("was_there"),  # noqa: FBT003
-        (F.lag("given").over(in_life) == F.col("given")).alias("is_same"),
-        F.coalesce(F.lead("number").over(in_life) == F.col("number") + 1, F.lit(False)).alias("stays"),  # noqa: FBT003
+        f"coalesce(lag(number) {_IN_LIFE} = number - 1, false) as was_there",
+        f"lag(given) {_IN_LIFE} = given as is_same",
+        f"coalesce(lead(number) {_IN_LIFE} = number + 1, false) as stays",
     )
     changes = beside.where("not was_there or not is_same").selectExpr(
         "*", "if(was_there, 'settled', 'joined') as event", "generation as member_epoch", "partitions as target"
@@ -56,12 +55,8 @@ def members(generations: DataFrame, played: DataFrame) -> DataFrame:
         "0 as partitions",
         "0 as target",
     )
-    until = F.when(F.col("event").isin("joined", "settled"), F.lead("append_ts").over(in_life))
-    classic = changes.unionByName(ends, allowMissingColumns=True).select(
-        "*",
-        F.lit(True).alias("is_classic"),  # noqa: FBT003
-        F.lit(True).alias("is_settled"),  # noqa: FBT003
-        F.lit(0).alias("revoking"),
-        until.alias("until_ts"),
+    classic = changes.unionByName(ends, allowMissingColumns=True).selectExpr(
+        *("*", "true as is_classic", "true as is_settled", "0 as revoking"),
+        f"if(event in ('joined', 'settled'), lead(append_ts) {_IN_LIFE}, null) as until_ts",
     )
     return classic.select(*MEMBERS.names).unionByName(played)

@@ -29,13 +29,9 @@ def with_expiry(current: DataFrame, groups: DataFrame, retention_ms: int | None)
     """``current`` (CURRENT_OFFSETS) with ``expire_ts`` of every offset that will expire; null: it does not while ``groups``
     (CURRENT_GROUPS) are as they are. ``retention_ms`` None is Kafka's default."""
     retention = RETENTION_MS if retention_ms is None else retention_ms
-    of_group = groups.select(
-        "group",
-        "kind",
-        "state",
-        F.coalesce("protocol_type", F.lit("")).alias("protocol_type"),
-        "state_ts",
-        F.expr("flatten(transform(members, m -> m.topics))").alias("subscribed"),  # null if one of them is
+    of_group = groups.selectExpr(
+        *("`group`", "kind", "state", "coalesce(protocol_type, '') as protocol_type", "state_ts"),
+        "flatten(members.topics) as subscribed",  # null if one of them is
     )
     by_default = f"timestamp_millis(least(unix_millis(base) + {retention}, {LATEST_MS}))"
     return (

@@ -106,6 +106,8 @@ def _ranks(texts: Any) -> Any:
 
 IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.instance_id))"
 """Who the member ``m`` is, across member ids."""
+IN_GROUP = "over (partition by `group` order by log_offset)"
+"""The window of all records of a group, in order."""
 
 
 def find_ownership_changes(generations: DataFrame) -> DataFrame:

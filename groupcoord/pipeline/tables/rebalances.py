@@ -6,13 +6,13 @@ after, with client ids, hosts, subscriptions and the assignor. Leaving and timin
 that applies counts. Storms are rebalances that follow one another; skew is how evenly partitions were assigned.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.current_state import PLACE
 from groupcoord.pipeline.tables.group_history import FIRST_EPOCH
-from groupcoord.pipeline.tables.ownership_changes import IDENTITY
+from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 
 def of_all_kinds(classic: DataFrame, modern: DataFrame) -> DataFrame:
@@ -113,65 +113,62 @@ APART_S = 60
 """The longest time between two rebalances of a storm."""
 
 
+_BEGIN = "'group_started', 'group_refilled'"
+_IS_START = f"""min_by(cause_kind, log_offset) in ({_BEGIN})
+    and bool_and(cause_kind in ({_BEGIN}, 'members_joined', 'cooperative_second_step'))"""
+"""Of a run: do members only come into a group that had none, each with the rebalances that takes?"""
+_OF_RUN = (
+    "min(log_partition) as log_partition",
+    "max_by(kind, log_offset) as kind",
+    "min(at) as `from`",
+    "max(at) as `to`",
+    "int(count(*)) as rebalances",
+    "int(coalesce(sum(hidden_generations), 0)) as hidden_generations",
+    "min(members_after) as members_lowest",
+    "max(members_after) as members_highest",
+    "int(sum(moved)) as moved",
+    f"{_IS_START} as is_start",
+)
+
+
 def storms(rebalances: DataFrame) -> DataFrame:
     """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before, but for mere starts."""
-    in_group = Window.partitionBy("group").orderBy("log_offset")
-    starts = F.sum(F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)).over(in_group)
-    runs = rebalances.select("*", starts.alias("run"))
+    runs = rebalances.selectExpr("*", f"sum(if(seconds_since_previous <= {APART_S}, 0, 1)) {IN_GROUP} as run")
     causes = (
         runs.groupBy("group", "run", "likely_cause")
-        .agg(F.count("*").alias("times"))
+        .agg(F.expr("count(*) as times"))
         .groupBy("group", "run")
-        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "likely_cause"))).alias("counted"))
-        .select("group", "run", F.expr("transform(counted, c -> c.likely_cause)").alias("likely_causes"))
+        .agg(F.expr("sort_array(collect_list(struct(-times, likely_cause))).likely_cause as likely_causes"))
     )
     kinds = (
         runs.groupBy("group", "run", "cause_kind")
-        .agg(F.count("*").alias("times"))
+        .agg(F.expr("count(*) as times"))
         .groupBy("group", "run")
-        .agg(F.min(F.struct(-F.col("times"), "cause_kind")).alias("first"), F.max("times").alias("times"))
-        .select("group", "run", "first.cause_kind", F.col("times").cast("int").alias("of_cause_kind"))
+        .agg(
+            F.expr("min(struct(-times, cause_kind)).cause_kind as cause_kind"),
+            F.expr("int(max(times)) as of_cause_kind"),
+        )
     )
     members = (
-        runs.select("group", "run", "cause_kind", F.expr("inline(came_and_went)"))
+        runs.selectExpr("`group`", "run", "cause_kind", "inline(came_and_went)")
         .groupBy("group", "run", "cause_kind", "name")
-        .agg(F.count("*").alias("times"), F.max("members").alias("members"))
+        .agg(F.expr("count(*) as times"), F.expr("max(members) as members"))
         .groupBy("group", "run", "cause_kind")
-        .agg(F.sort_array(F.collect_list(F.struct(-F.col("times"), "name", "members"))).alias("counted"))
-        .select(
-            *("group", "run", "cause_kind"),
-            F.expr("transform(slice(counted, 1, 4), c -> struct(c.name, c.members)) as came_and_went"),
+        .agg(F.expr("slice(sort_array(collect_list(struct(-times, name, members))), 1, 4) as counted"))
+        .selectExpr(
+            *("`group`", "run", "cause_kind"),
+            "transform(counted, c -> struct(c.name, c.members)) as came_and_went",
         )
     )
     return (
         runs.groupBy("group", "run")
-        .agg(
-            F.min("log_partition").alias("log_partition"),
-            F.max_by("kind", "log_offset").alias("kind"),
-            F.min("at").alias("from"),
-            F.max("at").alias("to"),
-            F.count("*").cast("int").alias("rebalances"),
-            F.coalesce(F.sum("hidden_generations"), F.lit(0)).cast("int").alias("hidden_generations"),
-            F.min("members_after").alias("members_lowest"),
-            F.max("members_after").alias("members_highest"),
-            F.sum("moved").cast("int").alias("moved"),
-            _is_start().alias("is_start"),
-        )
-        .where((F.col("rebalances") >= FEWEST) & ~F.col("is_start"))
+        .agg(*map(F.expr, _OF_RUN))
+        .where(f"rebalances >= {FEWEST} and not is_start")
         .join(causes, ["group", "run"])
         .join(kinds, ["group", "run"])
         .join(members, ["group", "run", "cause_kind"], "left")
         .select(*STORMS.names)
     )
-
-
-_BEGIN = ("group_started", "group_refilled")
-
-
-def _is_start() -> Column:
-    """Of a run: do members only come into a group that had none, each with the rebalances that takes?"""
-    is_coming = F.col("cause_kind").isin(*_BEGIN, "members_joined", "cooperative_second_step")
-    return F.min_by("cause_kind", "log_offset").isin(*_BEGIN) & F.bool_and(is_coming)
 
 
 def skew(generations: DataFrame) -> DataFrame:
@@ -186,10 +183,10 @@ def skew(generations: DataFrame) -> DataFrame:
                 aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions)) as partitions)) as shares""",
         )
         .where("size(shares) > 0")
-        .select(
+        .selectExpr(
             "*",
-            F.expr("aggregate(shares, 0, (sum, s) -> sum + s.partitions) / size(shares)").alias("fair_share"),
-            F.expr("inline(shares)"),
+            "aggregate(shares, 0, (sum, s) -> sum + s.partitions) / size(shares) as fair_share",
+            "inline(shares)",
         )
         .select(*SKEW.names)
     )
@@ -204,17 +201,21 @@ def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
     compared = _compared(generations)
     return (
         compared.join(owned.where("moved is not null").select(*PLACE, "moved", "kept", "could_stay"), PLACE, "left")
-        .select(
+        .selectExpr(
             "*",
-            F.expr("cast(greatest(0, could_stay - kept) as int)").alias("moved_needlessly"),
-            F.expr(CAUSE_KIND).alias("cause_kind"),
-            F.expr(LIKELY_CAUSE).alias("likely_cause"),
+            "int(greatest(0, could_stay - kept)) as moved_needlessly",
+            f"{CAUSE_KIND} as cause_kind",
+            f"{LIKELY_CAUSE} as likely_cause",
         )
         .select(*REBALANCES.names)
     )
 
 
 _OF_NAME = "size(filter({}, p -> p.name = n))"
+_CARRIED = (
+    *("kind", "metadata_hash", "generation", "is_tombstone", "protocol", "leader", "at"),
+    *("whos", "people", "topics", "shares"),
+)
 
 
 def _compared(generations: DataFrame) -> DataFrame:
@@ -222,52 +223,33 @@ def _compared(generations: DataFrame) -> DataFrame:
 
     No rebalance are a further record of the same generation, and generation 0, with which a group is made.
     """
-    in_group = Window.partitionBy("group").orderBy("log_offset")
-    after = {name: F.lead(name).over(in_group) for name in ("kind", "append_ts")}
     # A group that becomes one of another kind ends as the one and is there as the other at once: that is no end of the group.
-    is_other = F.col("is_tombstone") & (after["kind"] != F.col("kind")) & (after["append_ts"] == F.col("append_ts"))
+    is_other = f"is_tombstone and lead(kind) {IN_GROUP} <> kind and lead(append_ts) {IN_GROUP} = append_ts"
     described = (
-        generations.select("*", F.coalesce(is_other, F.lit(False)).alias("is_other"))  # noqa: FBT003 - Spark's signature
+        generations.selectExpr("*", f"coalesce({is_other}, false) as is_other")
         .where("not is_other")
-        .select(
+        .selectExpr(
             "*",
-            F.expr("coalesce(append_ts, state_ts)").alias("at"),
-            F.expr(f"transform(members, m -> {IDENTITY})").alias("whos"),
-            F.expr(
-                f"transform(members, m -> struct(m.member_id as id, {IDENTITY} as who, "
-                "coalesce(m.instance_id, m.client_id) as name, m.client_id as client, m.client_host as host))"
-            ).alias("people"),
-            F.expr("array_distinct(flatten(transform(members, m -> coalesce(m.topics, array()))))").alias("topics"),
-            F.expr(f"transform(members, m -> {_SIZE})").alias("shares"),
+            "coalesce(append_ts, state_ts) as at",
+            f"transform(members, m -> {IDENTITY}) as whos",
+            f"""transform(members, m -> struct(m.member_id as id, {IDENTITY} as who,
+                coalesce(m.instance_id, m.client_id) as name, m.client_id as client, m.client_host as host)) as people""",
+            "array_distinct(flatten(transform(members, m -> coalesce(m.topics, array())))) as topics",
+            f"transform(members, m -> {_SIZE}) as shares",
         )
     )
-    carried = (
-        "kind",
-        "metadata_hash",
-        "generation",
-        "is_tombstone",
-        "protocol",
-        "leader",
-        "at",
-        "whos",
-        "people",
-        "topics",
-        "shares",
-    )
-    beside = described.select("*", *(F.lag(name).over(in_group).alias(f"old_{name}") for name in carried))
+    beside = described.selectExpr("*", *(f"lag({name}) {IN_GROUP} as old_{name}" for name in _CARRIED))
     begins = beside.where(
         "not is_tombstone and (generation > 0 or size(people) > 0) "
         "and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation "
         "or kind <> old_kind)"
     )
     return (
-        begins.select(
+        begins.selectExpr(
             "*",
             # Before the first generation, and after a group's end, there are no members. Before any other there were some.
-            F.expr(f"old_is_tombstone is null and generation > if(kind = 'classic', 1, {FIRST_EPOCH})").alias(
-                "is_unknown"
-            ),
-            F.expr("coalesce(old_people, array())").alias("old_folk"),
+            f"old_is_tombstone is null and generation > if(kind = 'classic', 1, {FIRST_EPOCH}) as is_unknown",
+            "coalesce(old_people, array()) as old_folk",
         )
         .selectExpr(
             "*",
@@ -289,13 +271,11 @@ def _compared(generations: DataFrame) -> DataFrame:
             "coalesce(array_max(shares) - array_min(shares), 0) as imbalance",
             "(unix_millis(at) - unix_millis(old_at)) / 1000.0D as seconds_since_previous",
         )
-        .select(
+        .selectExpr(
             "*",
-            F.expr("transform(newcomers, p -> p.id)").alias("joined"),
-            F.expr("transform(leavers, p -> p.id)").alias("left"),
-            F.expr(
-                f"""transform(array_distinct(transform(concat(newcomers, leavers), p -> p.name)), n ->
-                    struct(n as name, greatest({_OF_NAME.format("people")}, {_OF_NAME.format("old_folk")}) as members))"""
-            ).alias("came_and_went"),
+            "newcomers.id as joined",
+            "leavers.id as `left`",
+            f"""transform(array_distinct(transform(concat(newcomers, leavers), p -> p.name)), n -> struct(n as name,
+                greatest({_OF_NAME.format("people")}, {_OF_NAME.format("old_folk")}) as members)) as came_and_went""",
         )
     )
