@@ -494,7 +494,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
                 tasks=partial(running_tasks, spark),
             )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
-            run_watch(spark, output, stream, batch_writer, schedule, stopping.event, _say)
+            run_watch(spark, batch_writer, schedule, stopping.event)
     ended = outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out)
     print(ended, file=sys.stderr if arguments.alerts == STDOUT else sys.stdout)
     if stopping.by == signal.SIGINT:

@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -87,14 +88,13 @@ GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE
 """The tables that get the rows of each batch."""
 VIEWS = (CURRENT_OFFSETS, CURRENT_GROUPS, LAG, STORMS, OPEN_TRANSACTIONS)
 """The tables that are replaced."""
-MERGE_EVERY = 100
-ROWS_A_FILE = 2_000_000
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(eq=False)
 class BatchWriter:
     """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
     that takes long a line says how far it is, if ``tasks`` tells of Spark's. An open transaction hangs after
@@ -104,35 +104,24 @@ class BatchWriter:
     ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
     """
 
-    def __init__(
-        self,
-        output: WatchDirectory,
-        stream: StreamSource,
-        manifest: WatchManifest,
-        say: Callable[[str], None],
-        *,
-        merge_every: int = MERGE_EVERY,
-        hanging_after_s: int = HANGING_AFTER_S,
-        tell: Sequence[Callable[[BatchOutcome], None]] = (),
-        note_lost: Callable[[Sequence[SourceWarning], str], None] | None = None,
-        tasks: Callable[[], RunningTasks] | None = None,
-        now: Callable[[], datetime] = _now,
-    ) -> None:
-        self.manifest = manifest
+    output: WatchDirectory
+    stream: StreamSource
+    manifest: WatchManifest
+    say: Callable[[str], None]
+    _: KW_ONLY
+    merge_every: int = 0
+    hanging_after_s: int = HANGING_AFTER_S
+    tell: Sequence[Callable[[BatchOutcome], None]] = ()
+    note_lost: Callable[[Sequence[SourceWarning], str], None] | None = None
+    tasks: Callable[[], RunningTasks] | None = None
+    now: Callable[[], datetime] = _now
+
+    def __post_init__(self) -> None:
         self.problem: BaseException | None = None
-        self.is_resumed = manifest.batch > NONE
+        self.is_resumed = self.manifest.batch > NONE
         self.warnings: list[SourceWarning] = []
         self.last = time.monotonic()
         """When something was written last."""
-        self._output = output
-        self._stream = stream
-        self._say = say
-        self._merge_every = merge_every
-        self._hanging_after_s = hanging_after_s
-        self._tell = tell
-        self._note_lost = note_lost
-        self._tasks = tasks
-        self._now = now
         self._storms: list[datetime] | None = None
         self._has_open_transactions = True
         """Has the view any? At first that is unknown, and it is written."""
@@ -147,7 +136,7 @@ class BatchWriter:
             if batch <= self.manifest.batch:
                 return
             try:
-                with told_while_it_lasts(f"batch {batch}", self._say, self._tasks):
+                with told_while_it_lasts(f"batch {batch}", self.say, self.tasks):
                     self._take(records, batch)
             except BaseException as problem:
                 self.problem = problem
@@ -159,15 +148,15 @@ class BatchWriter:
             if self.manifest.batch == NONE:
                 return
             _fit(spark, 0)
-            self._output.use(spark)
-            now, ends = self._now(), self._log_ends()
-            if self._stream.ends is not None:
-                step = _BatchTables(self._output, self.manifest)
-                step.lag(self._stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
-                has_open_transactions = step.open_transactions(self._stream, now, had_any=self._has_open_transactions)
-                self.manifest = self._output.commit(step.manifest(now))
+            self.output.use(spark)
+            now, ends = self.now(), self._log_ends()
+            if self.stream.ends is not None:
+                step = _BatchTables(self.output, self.manifest)
+                step.lag(self.stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
+                has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
+                self.manifest = self.output.commit(step.manifest(now))
                 self._has_open_transactions = has_open_transactions
-                self._output.tidy()
+                self.output.tidy()
             self._tell_all(now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
 
@@ -180,43 +169,43 @@ class BatchWriter:
         began = time.monotonic()
         spark = records.sparkSession
         _fit(spark, 0)
-        self._output.use(spark)
+        self.output.use(spark)
         decoded = records.mapInArrow(split_batches, SPLIT.ddl).persist()
         try:
             commits, others = _counted(decoded)
             read = commits.total() + others.total()
             _fit(spark, read)
-            step = _BatchTables(self._output, self.manifest)
-            positions = self._stream.positions(self._output.ends_of_batch(batch))
+            step = _BatchTables(self.output, self.manifest)
+            positions = self.stream.positions(self.output.ends_of_batch(batch))
             step.records(decoded, batch, read, others.total())
             if warnings := self._remarks(positions, commits + others):
                 rows = spark.createDataFrame([tuple(remark) for remark in warnings], SOURCE_WARNINGS.ddl)
                 step.grow(rows, SOURCE_WARNINGS, batch, len(warnings))
             if self.manifest.batch == NONE:
                 step.begin_tables(batch)
-            now = self._now()
+            now = self.now()
             ends = self._log_ends()
-            lag = step.lag(self._stream, now, partitions_behind(ends or {}, positions, commits + others))
-            has_open_transactions = step.open_transactions(self._stream, now, had_any=self._has_open_transactions)
+            lag = step.lag(self.stream, now, partitions_behind(ends or {}, positions, commits + others))
+            has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
             storms = sum(now - last <= timedelta(seconds=APART_S) for last in self._storms)
         finally:
             decoded.unpersist()
-        if self.warnings and self._note_lost is not None:
-            self._note_lost(self.warnings, now.isoformat())
+        if self.warnings and self.note_lost is not None:
+            self.note_lost(self.warnings, now.isoformat())
         manifest = dataclasses.replace(
             step.manifest(now), batch=batch, records=self.manifest.records + read, positions=positions
         )
-        self.manifest = merge_directories(self._output, self._output.commit(manifest), GROWING, self._merge_every)
-        self._output.tidy()
+        self.manifest = merge_directories(self.output, self.output.commit(manifest), GROWING, self.merge_every)
+        self.output.tidy()
         self._has_open_transactions = has_open_transactions
         lost = tuple(self.warnings)
         self.is_resumed = False
         self.warnings.clear()
         self.last = time.monotonic()
         behind, took_s = _behind(ends, positions), self.last - began
-        self._say(
+        self.say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
             f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind_text(behind)}, "
             f"{took_s:.1f} s"
@@ -224,29 +213,29 @@ class BatchWriter:
         self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
     def _tell_all(self, now: datetime, **more: Any) -> None:
-        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self._output.view, **more)
-        for tell in self._tell:
+        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
+        for tell in self.tell:
             tell(outcome)
 
     def _open_transactions(self, now: datetime) -> str:
         """What the line of a batch says of them."""
         if not self._has_open_transactions:
             return ""
-        found = open_transactions(self._output.view(OPEN_TRANSACTIONS).to_pylist())
-        text = open_transactions_text(found, now, self._hanging_after_s)
+        found = open_transactions(self.output.view(OPEN_TRANSACTIONS).to_pylist())
+        text = open_transactions_text(found, now, self.hanging_after_s)
         return text and f"{text}, "
 
     def _log_ends(self) -> dict[int, int] | None:
         """Where each partition of the log ends; None if there is no way to ask."""
-        if self._stream.bounds is None:
+        if self.stream.bounds is None:
             return None
-        return {partition: end for partition, (_, end) in self._stream.bounds().items()}
+        return {partition: end for partition, (_, end) in self.stream.bounds().items()}
 
     def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
         """The warnings of a batch: in the first one after a time without a watch, which offsets have no record."""
-        if not self.is_resumed:
-            return list(self.warnings)
         found = list(self.warnings)
+        if not self.is_resumed:
+            return found
         for partition, end in sorted(positions.items(), key=lambda item: int(item[0])):
             start = self.manifest.positions.get(partition, 0)
             if missing := max(0, end - start - counted[partition]):
@@ -254,7 +243,7 @@ class BatchWriter:
                     f"{missing} offsets between {start} and {end - 1} without a record, after no watch ran: compacted away, "
                     "or markers and aborted records of transactions"
                 )
-                found.append(SourceWarning(self._stream.spec, what, int(partition), None, None))
+                found.append(SourceWarning(self.stream.spec, what, int(partition), None, None))
         return found
 
 
@@ -317,7 +306,7 @@ class _BatchTables:
         """Rows for a table that grows; returns what can be read back."""
         if rows == 0:
             return self._output.empty(table)
-        path = self._output.stage(frame.coalesce(max(1, rows // ROWS_A_FILE)), table)
+        path = self._output.stage(frame, table, rows)
         self._grown(path, table, batch, rows)
         return self._output.read(table, path)
 
@@ -363,7 +352,7 @@ class _BatchTables:
         """Tables that grow, and of which the first batch has no rows, are there without any."""
         for table in GROWING:
             if table.name not in self._directories:
-                self._grown(self._output.stage(self._output.empty(table).coalesce(1), table), table, batch, 0)
+                self._grown(self._output.stage(self._output.empty(table), table), table, batch, 0)
 
     def lag(self, stream: StreamSource, now: datetime, behind: Collection[int]) -> int | None:
         """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known.
@@ -374,7 +363,7 @@ class _BatchTables:
         offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
         if stream.ends is not None:
             observed = stream.ends(with_log_partitions(offsets, stream.topic), int(now.timestamp() * 1000))
-            ends = self._replace(ends_after(self._view(_ENDS), observed), _ENDS)
+            ends = self._replace(ends_after(self._view(END_OFFSETS), observed), END_OFFSETS)
         found = self._replace(lag_after(offsets, recent, ends, now, behind), LAG)
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
@@ -384,7 +373,7 @@ class _BatchTables:
         if END_OFFSETS.name not in self._views:
             return False
         latest = F.unix_millis("at") == int(now.timestamp() * 1000)
-        held_up = self._view(_ENDS).where(latest & F.col("open_transaction").isNotNull())
+        held_up = self._view(END_OFFSETS).where(latest & F.col("open_transaction").isNotNull())
         has_any = not held_up.isEmpty()
         if has_any or had_any:
             places = with_log_partitions(self._view(CURRENT_OFFSETS), stream.topic)
@@ -413,7 +402,7 @@ class _BatchTables:
         if not rows:
             return self._output.empty(HISTORY)
         played = self._view(_MODERN).unionByName(came)
-        history = group_history(played, self._output.empty(GENERATIONS)).coalesce(1)
+        history = group_history(played, self._output.empty(GENERATIONS))
         lived = self._output.read(HISTORY, self._output.stage(history, HISTORY))
         changed = came.select("group").distinct()
         others = self._view(_MODERN_GROUPS).join(changed, "group", "left_anti").select(*CURRENT_GROUPS.names)
@@ -426,7 +415,7 @@ class _BatchTables:
         if not rows:
             return
         kept, run = self._view(_GENERATIONS), self._view(_REBALANCES)
-        path = self._output.stage(rebalances_in(kept, came, names).coalesce(1), REBALANCES)
+        path = self._output.stage(rebalances_in(kept, came, names), REBALANCES)
         rebalanced = self._output.read(REBALANCES, path)
         self.rebalances = Counter(dict(rebalanced.groupBy("group").count().collect()))  # one row a group
         if found := self.rebalances.total():
@@ -456,7 +445,6 @@ _GENERATIONS = MODERN_GENERATIONS._replace(name="last_generations")
 _MODERN = MODERN_RECORDS._replace(name="last_modern_records")
 _MODERN_GROUPS = CURRENT_GROUPS._replace(name="last_modern_groups")
 _REBALANCES = REBALANCES._replace(name="last_rebalances")
-_ENDS = END_OFFSETS
 
 
 OBSERVATIONS = 20

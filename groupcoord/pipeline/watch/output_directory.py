@@ -212,19 +212,17 @@ class WatchDirectory:
         [*_, offsets] = self._files.read_text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
         return offsets
 
-    def stage(self, frame: DataFrame, table: TableSchema) -> str:
-        """Write ``frame``, which must have the columns of ``table``, aside; returns its path, from which it is to be moved."""
-        path = self._aside()
+    def stage(self, frame: DataFrame, table: TableSchema, rows: int = 0) -> str:
+        """Write ``frame``, which must have the columns of ``table``, aside; returns its path, from which it is to be moved.
+        ``rows`` is how many there are, if they may be too many for one file."""
+        path = self.aside()
         check_columns(frame, table)
-        frame.write.parquet(f"{self.root}/{path}")
+        frame.coalesce(max(1, rows // ROWS_A_FILE)).write.parquet(f"{self.root}/{path}")
         return path
 
     def stage_file(self, frame: DataFrame, table: TableSchema, *, rows: int) -> str:
         """The same as one file; ``rows`` is about how many there will be."""
-        path = self._aside()
-        check_columns(frame, table)
-        one = frame.coalesce(1) if rows < _FEW else frame.repartition(1)
-        one.write.parquet(f"{self.root}/{path}")
+        path = self.stage(frame if rows < _FEW else frame.repartition(1), table)
         [name] = [name for name in self._files.names(path) if name.endswith(".parquet")]
         return f"{path}/{name}"
 
@@ -251,9 +249,10 @@ class WatchDirectory:
         """No rows of ``table``."""
         return self._spark.createDataFrame([], table.ddl)
 
-    def out(self) -> str:
-        """A new path for what is to be moved out; ``tidy`` deletes it."""
-        return self._aside()
+    def aside(self) -> str:
+        """A new path, for what is being written or is to be moved out; ``tidy`` deletes it."""
+        self._staged += 1
+        return f"{self._work}/{self._staged}"
 
     def read_note(self, path: str) -> str | None:
         """The text of a file; None if it is not there."""
@@ -268,10 +267,6 @@ class WatchDirectory:
         """Delete what was staged and moved out."""
         for name in self._files.names(self._work):
             self._files.delete(f"{self._work}/{name}")
-
-    def _aside(self) -> str:
-        self._staged += 1
-        return f"{self._work}/{self._staged}"
 
     def _move(self, moves: list[tuple[str, str]]) -> None:
         for origin, target in moves:
@@ -346,8 +341,7 @@ def _merge(
     )
     folder = f"{TABLES}/{table.name}"
     frame = output.read(table, *(f"{folder}/{directory.folder}" for directory in chosen))
-    staged = output.stage(frame.coalesce(max(1, whole.rows // ROWS_A_FILE)), table)
-    out = output.out()
+    staged, out = output.stage(frame, table, whole.rows), output.aside()
     moves = [(f"{folder}/{directory.folder}", f"{out}/{directory.folder}") for directory in chosen]
     directories = [whole, *(directory for directory in manifest.directories[table.name] if directory not in chosen)]
     directories.sort(key=lambda directory: directory.first)

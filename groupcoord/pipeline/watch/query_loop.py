@@ -1,5 +1,6 @@
 """The watch: a streaming query that continues, also after outages of the cluster, until it is stopped."""
 
+import math
 import re
 import threading
 import time
@@ -11,11 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.sources.factory import StreamSource
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
-from groupcoord.pipeline.watch.output_directory import NONE, WatchDirectory
+from groupcoord.pipeline.watch.output_directory import NONE
 
 _STEP_S = 0.25
 """How often the loop checks whether it is to stop."""
@@ -42,25 +42,21 @@ class WatchSchedule:
     is_once: bool = False
 
 
-def run_watch(
-    spark: SparkSession,
-    output: WatchDirectory,
-    stream: StreamSource,
-    batch_writer: BatchWriter,
-    schedule: WatchSchedule,
-    stop: threading.Event,
-    say: Callable[[str], None],
-) -> None:
+def run_watch(spark: SparkSession, batch_writer: BatchWriter, schedule: WatchSchedule, stop: threading.Event) -> None:
     """Watch until ``stop`` is set or the time is over. Raises PipelineError for a problem that waiting does not solve."""
-    deadline = None if schedule.for_s is None else time.monotonic() + schedule.for_s
-    is_back, slow = True, 0
-    while not stop.is_set() and not _is_over(deadline):
+    deadline = math.inf if schedule.for_s is None else time.monotonic() + schedule.for_s
+    say, is_back, slow = batch_writer.say, True, 0
+
+    def is_over() -> bool:
+        return stop.is_set() or time.monotonic() >= deadline
+
+    while not is_over():
         try:
-            _check_positions(stream, batch_writer)
+            _check_positions(batch_writer)
             if not is_back:
                 say("going on")
                 is_back = True
-            _run_query(spark, output, stream, batch_writer, schedule, stop, deadline)
+            _run_query(spark, batch_writer, schedule, is_over)
         except (PipelineError, PySparkException, Py4JJavaError) as problem:
             if _SLOW in str(problem) and (slow < _SLOW_TIMES or not schedule.is_once):
                 slow, batch_writer.problem = slow + 1, None
@@ -79,8 +75,9 @@ def run_watch(
             return
 
 
-def _check_positions(stream: StreamSource, batch_writer: BatchWriter) -> None:
+def _check_positions(batch_writer: BatchWriter) -> None:
     """Check that the log still has the next offset, and that it is the same log."""
+    stream = batch_writer.stream
     if stream.bounds is None:
         return
     bounds = stream.bounds()
@@ -100,31 +97,21 @@ def _check_positions(stream: StreamSource, batch_writer: BatchWriter) -> None:
 
 
 def _run_query(
-    spark: SparkSession,
-    output: WatchDirectory,
-    stream: StreamSource,
-    batch_writer: BatchWriter,
-    schedule: WatchSchedule,
-    stop: threading.Event,
-    deadline: float | None,
+    spark: SparkSession, batch_writer: BatchWriter, schedule: WatchSchedule, is_over: Callable[[], bool]
 ) -> None:
     """One query, until it ends."""
     trigger = {"availableNow": True} if schedule.is_once else {"processingTime": f"{schedule.every_s} seconds"}
-    writer = stream.load(spark).writeStream.foreachBatch(batch_writer).option("checkpointLocation", output.checkpoint)
-    query = writer.trigger(**trigger).start()
+    writer = batch_writer.stream.load(spark).writeStream.foreachBatch(batch_writer).trigger(**trigger)
+    query = writer.option("checkpointLocation", batch_writer.output.checkpoint).start()
     try:
         while not query.awaitTermination(_STEP_S):
-            if stop.is_set() or _is_over(deadline):
+            if is_over():
                 batch_writer.close()
                 break
             if not schedule.is_once and time.monotonic() - batch_writer.last > max(_IDLE_S, schedule.every_s):
                 batch_writer.refresh(spark)
     finally:
         query.stop()
-
-
-def _is_over(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
 
 
 def _why_gone(problem: BaseException) -> str | None:

@@ -42,7 +42,7 @@ def test_it_reads_what_kafka_reads(spark: SparkSession, tmp_path: Path) -> None:
         stream = open_stream(f"connector:{address}", options)
         with WatchDirectory(spark, str(tmp_path / "out")) as place:
             batch_writer = BatchWriter(place, stream, place.begin(stream.spec, stream.identity), print)
-            run_watch(spark, place, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), print)
+            run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())
     assert batch_writer.manifest.records == len(expected)
     commits = [
         (row["log_partition"], row["log_offset"])

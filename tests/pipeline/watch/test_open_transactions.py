@@ -89,7 +89,7 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
             return [sample.value for family in metrics.collect() if family.name == name for sample in family.samples]
 
         def watch() -> None:
-            run_watch(spark, output, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), lines.append)
+            run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())
 
         def seen() -> list[dict[str, Any]]:
             assert (tmp_path / "out" / "tables" / "open_transactions" / "view.parquet").exists()
@@ -150,7 +150,7 @@ def test_one_that_commits_offsets_is_open_in_the_log_too_where_the_watch_stops_b
     lines: list[str] = []
     with WatchDirectory(spark, str(tmp_path / "out")) as output:
         batch_writer = BatchWriter(output, stream, output.begin(stream.spec, stream.identity), lines.append)
-        run_watch(spark, output, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), lines.append)
+        run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())
         producer = kafka.manual_producer("writer")
         producer.init()
         producer.add_offsets("app")

@@ -136,7 +136,7 @@ def watch(
             output, stream, output.begin(stream.spec, stream.identity), say, merge_every=merge_every
         )
         try:
-            run_watch(spark, output, stream, batch_writer, WatchSchedule(is_once=True), threading.Event(), say)
+            run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())
         except Killed:
             lines.append("killed")
     return lines
@@ -213,13 +213,14 @@ class Said:
         self.manifest = WatchManifest(source="s", identity={}, writer="w", batch=3, positions=positions_)
         self.warnings = ["of an earlier look"]
         self.is_resumed = False
+        self.stream: StreamSource | None = None
 
 
 def look(bounds: dict[int, tuple[int, int]], batch_writer: Said) -> list[Any]:
-    stream = StreamSource(
+    batch_writer.stream = StreamSource(
         spec="kafka:x", identity={}, load=lambda spark: spark, positions=json.loads, bounds=lambda: bounds
     )
-    _check_positions(stream, cast("BatchWriter", batch_writer))
+    _check_positions(cast("BatchWriter", batch_writer))
     return batch_writer.warnings
 
 
