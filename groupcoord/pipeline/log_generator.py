@@ -8,8 +8,9 @@ the bytes: as in protocol/coordinator_records/typed.py.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from crc32c import crc32c
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from groupcoord.pipeline.arrow_columns import arrow_schema, buffer_of
+from groupcoord.pipeline.arrow_columns import TIMESTAMP, arrow_schema, buffer_of
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG, table_schema
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, frame_batch, read_header
@@ -117,7 +118,7 @@ def records_of(chunk: LogChunk, seed: int) -> Any:
             pa.array(offsets, pa.int64()),
             key_column,
             value_column,
-            pa.array(times * 1000, pa.int64()).cast(pa.timestamp("us", "UTC")),
+            pa.array(times * 1000).cast(TIMESTAMP),
         ],
         schema=arrow_schema(LOG.columns),
     )
@@ -209,9 +210,7 @@ def generated(spark: SparkSession, records: int, seed: int) -> DataFrame:
     tasks = max(1, min(len(wanted), records // 500_000))
 
     def make(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield records_of(wanted[number], seed)
+        return (records_of(wanted[number], seed) for batch in batches for number in batch.column(0).to_pylist())
 
     return spark.range(0, len(wanted), 1, tasks).mapInArrow(make, LOG.ddl)
 
@@ -227,25 +226,19 @@ WRITTEN = table_schema("""
 def write_segments(spark: SparkSession, records: int, seed: int, directory: str) -> DataFrame:
     """The same records as segment files in ``directory``, on a file system that all tasks see: one row for each file."""
     wanted = chunks(records)
-    partitions = sorted({chunk.partition for chunk in wanted})
-    write = _writing(wanted, seed, directory)
-    return spark.range(0, len(partitions), 1, len(partitions)).mapInArrow(write, WRITTEN.ddl)
+    partitions = len({chunk.partition for chunk in wanted})
+
+    def write(batches: Iterator[Any]) -> Iterator[Any]:
+        for partition in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
+            mine = [chunk for chunk in wanted if chunk.partition == partition]
+            row = write_partition(mine, seed, directory)
+            yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(WRITTEN.columns))
+
+    return spark.range(0, partitions, 1, partitions).mapInArrow(write, WRITTEN.ddl)
 
 
 BATCH_RECORDS = 50
 """A coordinator writes the commits of one request as one batch: so many partitions a member has."""
-
-
-def _writing(wanted: list[LogChunk], seed: int, directory: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def write(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            for partition in batch.column(0).to_pylist():
-                mine = [chunk for chunk in wanted if chunk.partition == partition]
-                yield pa.RecordBatch.from_pylist(
-                    [write_partition(mine, seed, directory)], schema=arrow_schema(WRITTEN.columns)
-                )
-
-    return write
 
 
 def write_partition(mine: list[LogChunk], seed: int, directory: str) -> dict[str, Any]:

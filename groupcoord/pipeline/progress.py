@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -55,41 +56,37 @@ def told_while_it_lasts(
         teller.join()
 
 
+@dataclass
 class RunProgress:
     """Reports each step when it is done, with its rows and its time; a long one also while it lasts, if ``tasks`` tells of it.
 
     ``say`` takes a line; ``clock`` gives seconds.
     """
 
-    def __init__(
-        self,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        tasks: Callable[[], RunningTasks] | None = None,
-        every_s: float = SAY_EVERY_S,
-    ) -> None:
-        self._say = say
-        self._clock = clock
-        self._tasks = tasks
-        self._every_s = every_s
-        self._began = clock()
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _: KW_ONLY
+    tasks: Callable[[], RunningTasks] | None = None
+    every_s: float = SAY_EVERY_S
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
         self.rows: dict[str, int] = {}
         """The rows of each step that reported them."""
 
     @property
     def seconds(self) -> float:
         """Since the beginning."""
-        return self._clock() - self._began
+        return self.clock() - self._began
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[Callable[[int], None]]:
         """One step; what it yields takes the number of its rows."""
-        began = self._clock()
+        began = self.clock()
         counted: list[int] = []
-        with told_while_it_lasts(name, self._say, self._tasks, self._every_s):
+        with told_while_it_lasts(name, self.say, self.tasks, self.every_s):
             yield counted.append
         rows = f"{counted[0]:,} rows" if counted else ""
         if counted:
             self.rows[name] = counted[0]
-        self._say(f"{name:<24}{rows:>20}  {self._clock() - began:7.1f} s")
+        self.say(f"{name:<24}{rows:>20}  {self.clock() - began:7.1f} s")

@@ -30,7 +30,7 @@ from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
-from groupcoord.pipeline.report.report_files import PAGE, REPORT, page_and_document
+from groupcoord.pipeline.report.report_files import PAGE, REPORT, render_page, report_to_json
 from groupcoord.pipeline.report.report_model import Report
 from groupcoord.pipeline.schemas import TableSchema
 from groupcoord.pipeline.spark_session import is_one_process
@@ -161,10 +161,6 @@ class RunOutput:
         """The directory on this machine where ``name`` is to be staged; None if not all tasks see it there."""
         return self._files.local(self._staged(name)) if is_one_process(self._spark.sparkContext.master) else None
 
-    def rows(self, table: TableSchema) -> int:
-        """The number of rows of ``table``."""
-        return self._files.parquet_rows(self._table(table))
-
     def staged_rows(self, name: str) -> int:
         """The number of rows that are staged as ``name``; 0 if nothing is."""
         path = self._staged(name)
@@ -179,9 +175,8 @@ class RunOutput:
 
     def finish(self, summary: dict[str, Any], report: Report) -> None:
         """All tables are whole: put them, ``report``, its page and ``summary`` in the place of those of an earlier run."""
-        page, document = page_and_document(report)
-        self._files.write_text(f"{self._work}/{REPORT}", document)
-        self._files.write_text(f"{self._work}/{PAGE}", page)
+        self._files.write_text(f"{self._work}/{REPORT}", report_to_json(report))
+        self._files.write_text(f"{self._work}/{PAGE}", render_page(report))
         self._files.write_text(f"{self._work}/{RUN}", json.dumps(summary, indent=2) + "\n")
         self._put_in_place(self._work)
         self._report = report

@@ -133,11 +133,6 @@ REPORT = "report.json"
 PAGE = "report.html"
 
 
-def page_and_document(report: Report) -> tuple[str, str]:
-    """The page of ``report``, and its JSON. Raises PageNotBuiltError."""
-    return render_page(report), report_to_json(report)
-
-
 def render_stored(root: Path) -> Report:
     """The report of the run in the directory ``root``, with its page anew. Raises PipelineError and PageNotBuiltError."""
     try:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,11 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             hidden.add({(part.partition, part.start): (aborted, without_end)})
 
         def remarks() -> list[SourceWarning]:
-            of_partition: dict[int, list[tuple[int, int]]] = {}
-            for (partition, _), counts in sorted(hidden.value.items()):
-                of_partition.setdefault(partition, []).append(counts)
+            found = groupby(sorted(hidden.value.items()), key=lambda item: item[0][0])
             return [
                 remark
-                for partition, counts in of_partition.items()
-                for remark in hidden_remarks(partition, *map(sum, zip(*counts, strict=True)))
+                for partition, told in found
+                for remark in hidden_remarks(partition, *map(sum, zip(*(counts for _, counts in told), strict=True)))
             ]
 
         return SourcePlan(

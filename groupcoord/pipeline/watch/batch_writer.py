@@ -459,7 +459,7 @@ RECENT_COMMITS = table_schema("""
 
 def offsets_after(before: DataFrame, commits: DataFrame) -> DataFrame:
     """``current_offsets``."""
-    known = before.select(*CURRENT_OFFSETS.names, F.lit(False).alias("is_tombstone"))  # noqa: FBT003 - Spark's signature
+    known = before.selectExpr("*", "false as is_tombstone")
     records = known.unionByName(commits.select(*COMMITS.names))
     return current_state.current_offsets(records, latest_places(records, ["group", *PARTITION]))
 
@@ -468,6 +468,13 @@ def modern_after(records: DataFrame) -> DataFrame:
     """``modern``, of ``records``: what was kept, and what came. That a group ended is kept, too."""
     last = at_places(records, latest_places(records, ["record", "key"]))
     return last.where(~F.col("is_tombstone") | F.col("record").isin(OF_EPOCHS))
+
+
+def _newest(rows: DataFrame, keys: Sequence[str], time: str, most: int) -> DataFrame:
+    """Of ``rows`` those with the highest ``time``, so many with the same ``keys``."""
+    backwards = Window.partitionBy(*keys).orderBy(F.desc(time))
+    numbered = rows.select("*", F.row_number().over(backwards).alias("number"))
+    return numbered.where(F.col("number") <= most).select(*rows.columns)
 
 
 def groups_after(recent: DataFrame, generations: DataFrame, modern: DataFrame) -> DataFrame:
@@ -509,40 +516,29 @@ def storms_after(before: DataFrame, kept: DataFrame, came: DataFrame) -> DataFra
 def open_runs(rebalances: DataFrame) -> DataFrame:
     """``rebalances`` to be kept: of each group the last that follow one another."""
     backwards = Window.partitionBy("group").orderBy(F.desc("log_offset"))
-    begins = F.when(F.col("seconds_since_previous") <= APART_S, 0).otherwise(1)
-    return (
-        rebalances.select("*", (F.sum(begins).over(backwards) - begins).alias("runs_behind"))
-        .where("runs_behind = 0")
-        .select(*rebalances.columns)
-    )
+    begins = F.expr(f"if(seconds_since_previous <= {APART_S}, 0, 1)")
+    behind = rebalances.select("*", (F.sum(begins).over(backwards) - begins).alias("runs_behind"))
+    return behind.where("runs_behind = 0").select(*rebalances.columns)
 
 
 def recent_after(before: DataFrame, commits: DataFrame) -> DataFrame:
     """``recent``."""
     came = commits.where("not is_tombstone").select(*RECENT_COMMITS.names)
-    backwards = Window.partitionBy("group", *PARTITION, "log_partition").orderBy(F.desc("log_offset"))
-    numbered = before.unionByName(came).select("*", F.row_number().over(backwards).alias("number"))
-    return numbered.where(F.col("number") <= RECENT).select(*RECENT_COMMITS.names)
+    return _newest(before.unionByName(came), ["group", *PARTITION, "log_partition"], "log_offset", RECENT)
 
 
 def with_log_partitions(offsets: DataFrame, log_topic: str) -> DataFrame:
     """Where groups have ``offsets`` (CURRENT_OFFSETS), and in which partitions of the log these are: a transaction that commits
     offsets is open there, too, and the watch itself stops before it."""
-    in_log = {
-        "topic": F.lit(log_topic),
-        "partition": F.col("log_partition"),
-        "committed_offset": F.lit(None).cast("bigint"),
-    }
-    columns = ["group", *in_log]
-    return offsets.select(*columns).unionByName(offsets.withColumns(in_log).select(*columns))
+    places = offsets.select("group", *PARTITION, "committed_offset")
+    in_log = offsets.select("group", F.lit(log_topic).alias("topic"), F.col("log_partition").alias("partition"))
+    return places.unionByName(in_log, allowMissingColumns=True)
 
 
 def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
     """``ends``, of those partitions that there still are."""
-    backwards = Window.partitionBy(*PARTITION).orderBy(F.desc("at"))
-    known = before.join(observed, PARTITION, "left_semi").select(*END_OFFSETS.names).unionByName(observed)
-    numbered = known.select("*", F.row_number().over(backwards).alias("number"))
-    return numbered.where(F.col("number") <= OBSERVATIONS).select(*END_OFFSETS.names)
+    known = before.join(observed, PARTITION, "left_semi").select(*END_OFFSETS.names)
+    return _newest(known.unionByName(observed), PARTITION, "at", OBSERVATIONS)
 
 
 def lag_after(
@@ -556,12 +552,9 @@ def lag_after(
         is_behind = F.col("log_partition").isin(*behind)
         unknown = lag_after(offsets.where(is_behind), recent, None, now)
         return lag_after(offsets.where(~is_behind), recent, ends, now).unionByName(unknown)
-    consecutive_commits = recent.select(
-        key(),
-        "log_offset",
-        F.unix_millis("commit_ts").alias("commit_ms"),
-        "committed_offset",
-        F.lit(True).alias("is_recent"),  # noqa: FBT003 - Spark's signature
+    keyed = recent.select("*", key())
+    consecutive_commits = keyed.selectExpr(
+        *("key", "log_offset", "unix_millis(commit_ts) as commit_ms", "committed_offset", "true as is_recent")
     )
-    statistics = recent.select(key(), "group", *PARTITION).distinct()
+    statistics = keyed.select("key", "group", *PARTITION).distinct()
     return lag_of(offsets, consecutive_commits, statistics, ends, now)
