@@ -83,7 +83,10 @@ class RunOutput:
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
             if self._lock.take(self._files, self.root, "run"):
-                self._tidy(left, whole)
+                for name in left:  # of runs that were killed; one that was about to take its place takes it
+                    if name in whole:
+                        self._put_in_place(name)
+                    self._files.delete(name)
         except Py4JJavaError as problem:
             raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
         except PipelineError:
@@ -99,13 +102,6 @@ class RunOutput:
     def _left(self) -> list[str]:
         """The directories of runs that write or were killed."""
         return [name for name in self._files.names("") if name.startswith(_BEGIN) and name.endswith(PARTIAL)]
-
-    def _tidy(self, left: list[str], whole: list[str]) -> None:
-        """Remove what killed runs have ``left``; one that was ``whole`` already, and about to take its place, takes it."""
-        for name in left:
-            if name in whole:
-                self._put_in_place(name)
-            self._files.delete(name)
 
     def write(self, frame: DataFrame, table: TableSchema) -> DataFrame:
         """Write ``frame``, which must have exactly the columns of ``table``; returns the table, read back."""

@@ -282,7 +282,7 @@ def _moment(one: dict[str, Any], before: dict[str, Any] | None, after: dict[str,
         and wishes(one) != wishes(after)
     )
     begins = not is_end and (before is None or before["is_tombstone"] or before["generation"] != number)
-    names = ("member_id", "instance_id", "topics", "rack", "owned", "assigned")
+    names = ("member_id", "instance_id", "who", "topics", "rack", "owned", "assigned")
     return {
         **{name: one[name] for name in ("log_partition", "log_offset", "generation", "leader", "protocol")},
         "at": int(one["append_ts"].timestamp() * 1_000_000),
@@ -293,10 +293,14 @@ def _moment(one: dict[str, Any], before: dict[str, Any] | None, after: dict[str,
         "assign_and_sync_ms": None if one["state_ts"] is None else 250,
         "problem": None,
         "members": [
-            dict(zip(names, (*said[:2], said[6], None, *([_struct(given) for given in said[7:9]])), strict=True))
+            dict(zip(names, (*said[:2], _who(*said[:2]), said[6], None, *map(_struct, said[7:9])), strict=True))
             for said in one["members"] or ()
         ],
     }
+
+
+def _who(member_id: str, instance_id: str | None) -> str:
+    return f"m:{member_id}" if instance_id is None else f"i:{instance_id}"
 
 
 def _struct(given: list[tuple[str, list[int]]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ def person(member_id: str, assigned: AssignmentArrays | None = None, **said: Any
     """A member; without anything said it wants ``t``."""
     return {
         "member_id": member_id,
+        "who": f"i:{said['instance']}" if "instance" in said else f"m:{member_id}",
         "instance_id": said.get("instance"),
         "topics": said.get("topics", ["t"]),
         "rack": said.get("rack"),

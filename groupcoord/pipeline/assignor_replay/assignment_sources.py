@@ -97,11 +97,11 @@ def group_record(row: Mapping[str, Any]) -> GroupRecord:
 
 
 def _person(member: Mapping[str, Any]) -> MemberSnapshot:
-    instance_id, topics, assigned = member["instance_id"], member["topics"], member["assigned"]
+    topics, assigned = member["topics"], member["assigned"]
     return MemberSnapshot(
         member["member_id"],
-        f"m:{member['member_id']}" if instance_id is None else f"i:{instance_id}",
-        instance_id,
+        member["who"],
+        member["instance_id"],
         None if topics is None else tuple(topics),
         member["rack"],
         _flat(member["owned"] or ()),

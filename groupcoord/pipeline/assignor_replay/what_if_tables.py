@@ -97,8 +97,8 @@ _GIVES_UP = f"""
 """Is there a member that still owned something and was not given it again? It then gives it up and joins again."""
 _WISHES = f"sort_array(transform(members, m -> concat({IDENTITY}, ' ', array_join(m.topics, ' '))))"
 """The members and their subscriptions, to see whether they have changed."""
-_MEMBERS = """transform(members, m -> struct(m.member_id as member_id, m.instance_id as instance_id, m.topics as topics,
-    m.rack as rack, if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
+_MEMBERS = f"""transform(members, m -> struct(m.member_id, {IDENTITY} as who, m.instance_id, m.topics, m.rack,
+    if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
 """Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
 _OF_CONSUMERS = f"if(protocol_type = 'consumer', members, cast(array() as array<{MEMBER}>))"
 _WANTED = "flatten(transform(members, m -> coalesce(m.topics, array())))"

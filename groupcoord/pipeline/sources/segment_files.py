@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from groupcoord.pipeline.columnar_decoder import PLACES
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.sources.columnar_batch_reader import (
     BatchHeaders,
@@ -31,7 +32,6 @@ from groupcoord.pipeline.sources.damaged_segments import next_batch, walk_over_d
 from groupcoord.pipeline.sources.transactions import (
     TransactionEnds,
     first_ends,
-    hidden_places,
     is_open,
     transaction_ends,
 )
@@ -243,7 +243,7 @@ def read_piece(piece: SegmentSlice) -> Iterator[Any]:
         raise PipelineError(f"{piece.path} was changed while it was read")
     found = headers(np.frombuffer(data, np.uint8), starts)
     is_shown = _shown(data, found, piece.later)
-    yield from hidden_places(data, piece.log_partition, found.where(~is_shown))
+    yield from (records.select(PLACES) for records in read(data, piece.log_partition, found.where(~is_shown)))
     shown = found.where(is_shown)
     first = 0
     for after in [*(np.nonzero(np.diff(shown.start // AT_ONCE_BYTES))[0] + 1).tolist(), len(shown.start)]:

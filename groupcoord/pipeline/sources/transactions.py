@@ -4,14 +4,13 @@ All batches are looked at together, sorted by producer, so that a million transa
 ``ProducerStateManager``.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupcoord.pipeline.columnar_decoder import PLACES
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, is_control, is_transactional, read
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 
@@ -79,11 +78,6 @@ def batches_alone(data: Any, found: BatchHeaders) -> tuple[bytes, BatchHeaders]:
             batch.release()
     ends = np.cumsum(found.end - found.start)
     return together, found._replace(start=ends - (found.end - found.start), end=ends)
-
-
-def hidden_places(data: Any, partition: int, found: BatchHeaders) -> Iterator[Any]:
-    """Where the records of the batches ``found`` are, as record batches with the columns PLACES: they are not to be seen."""
-    return (records.select(PLACES) for records in read(data, partition, found))
 
 
 def is_open(found: BatchHeaders, ends: TransactionEnds) -> Any:
