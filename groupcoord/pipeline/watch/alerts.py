@@ -9,28 +9,19 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal, Protocol
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Literal
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.watch.alert_sinks import NotToldError, Sink
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.incidents import Incident, incidents, lost_log
+from groupcoord.pipeline.watch.output_directory import WatchDirectory
 
 STATE_FILE = "state/alerts.json"
 FORMAT = 1
 BUDGET_S = 5.0
 """So long alerts may be told after a batch; what is left is told after the next."""
-
-
-class Files(Protocol):
-    """What keeps the state: the directory of the watch."""
-
-    def read_note(self, path: str) -> str | None:
-        """The text of a file; None if it is not there."""
-
-    def write_note(self, path: str, text: str) -> None:
-        """Replace a file in one step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +33,24 @@ class OpenIncident:
     until: str | None = None
 
 
+@dataclass(eq=False)
 class WatchAlerts:
-    """Tells ``sink`` of incidents after each batch. Why that does not work, ``say`` hears once, and again once it works.
+    """Tells ``sink`` of incidents after each batch; ``output`` keeps the state. Why that does not work, ``say`` hears once, and
+    again once it works.
 
     ``clock`` counts seconds. Raises PipelineError if the state is none.
     """
 
-    def __init__(
-        self,
-        files: Files,
-        sink: Sink,
-        *,
-        hanging_after_s: int,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._files = files
-        self._sink = sink
-        self._hanging_after_s = hanging_after_s
-        self._say = say
-        self._clock = clock
+    output: WatchDirectory
+    sink: Sink
+    _: KW_ONLY
+    hanging_after_s: int
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._has_failed = False
-        self._open = _from_json(files.read_note(STATE_FILE))
+        self._open = _from_json(self.output.read_note(STATE_FILE))
 
     def note_lost(self, lost: Sequence[SourceWarning], since: str) -> None:
         """Remember what was deleted from the log before it was read. A batch is not done before that: no other says it."""
@@ -76,7 +63,7 @@ class WatchAlerts:
     def update(self, outcome: BatchOutcome) -> None:
         """Compare what is wrong now with what was, and tell the difference."""
         before = dict(self._open)
-        found, unknown = incidents(outcome, self._hanging_after_s)
+        found, unknown = incidents(outcome, self.hanging_after_s)
         now = {incident.id: incident for incident in found}
         for incident in found:
             known = self._open.get(incident.id, OpenIncident(incident=incident))
@@ -94,25 +81,25 @@ class WatchAlerts:
             self._keep(before)
 
     def _tell_all(self, source: str) -> None:
-        begun = self._clock()
+        begun = self.clock()
         for name, known in list(self._open.items()):
             if known.was_told and known.until is None:
                 continue
-            if self._clock() - begun >= BUDGET_S:
+            if self.clock() - begun >= BUDGET_S:
                 return
             try:
-                self._sink(_event("resolved" if known.was_told else "firing", known, source))
+                self.sink(_event("resolved" if known.was_told else "firing", known, source))
             except NotToldError as problem:
                 if problem.is_final:
-                    self._say(f"an alert was refused and is not told again ({known.incident.id}): {problem}")
+                    self.say(f"an alert was refused and is not told again ({known.incident.id}): {problem}")
                 else:
                     if not self._has_failed:
-                        self._say(f"alerts cannot be told: {problem}; trying again after each batch")
+                        self.say(f"alerts cannot be told: {problem}; trying again after each batch")
                     self._has_failed = True
                     return
             else:
                 if self._has_failed:
-                    self._say("alerts can be told again")
+                    self.say("alerts can be told again")
                 self._has_failed = False
             if known.was_told:
                 del self._open[name]
@@ -121,7 +108,7 @@ class WatchAlerts:
 
     def _keep(self, before: dict[str, OpenIncident]) -> None:
         if self._open != before:
-            self._files.write_note(STATE_FILE, _to_json(self._open))
+            self.output.write_note(STATE_FILE, _to_json(self._open))
 
 
 def _event(state: Literal["firing", "resolved"], known: OpenIncident, source: str) -> str:

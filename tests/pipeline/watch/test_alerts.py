@@ -16,6 +16,7 @@ from groupcoord.pipeline.watch import alert_sinks
 from groupcoord.pipeline.watch.alert_sinks import NotToldError, alert_sink
 from groupcoord.pipeline.watch.alerts import BUDGET_S, STATE_FILE, WatchAlerts
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
+from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from tests.pipeline.frames import at
 from tests.pipeline.watch.outcomes import lag_row, outcome
 
@@ -32,7 +33,7 @@ HANGS: dict[str, Any] = {
 LOST = SourceWarning("kafka:x", "offsets 7 to 19 were deleted from the log before they were read", 1, None, None)
 
 
-class Directory:
+class Directory(WatchDirectory):
     """Stands for the directory of the watch: what it keeps outlives the watch."""
 
     def __init__(self) -> None:
