@@ -25,7 +25,6 @@ from groupcoord.pipeline.schemas import (
     CAUSE_KINDS,
     COMMIT_PAUSES,
     GROUP_COUNTS,
-    LOG_PARTITIONS,
     OPEN_TRANSACTIONS,
     SOURCE_WARNINGS,
 )
@@ -73,13 +72,16 @@ SOON_MS = 86_400_000
 """Offsets that expire within a day are told."""
 PIECES = 120
 """Into so many pieces the time of the whole log is cut."""
+_OF_LOG_PARTITION = tuple(map(model.column_name, model.LogPartition._fields))
 _OF_GROUP = {field: model.column_name(field) for field in model.GroupSummary.__dataclass_fields__ if field != "points"}
 
 
 def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed: int = DETAILED) -> model.Report:
     """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself; ``detailed`` groups
     have a section of their own."""
-    overview = _overview(reader)
+    read = reader.rows("log_partitions", _OF_LOG_PARTITION, "-missing -records log_partition", MOST_PARTITIONS)
+    counted = reader.rows("record_counts", ["what", "records"], "", LISTED)
+    overview = _overview(reader, read, sum(row["records"] for row in counted if row["what"] == "in"))
     log = (
         None if overview.from_ms is None or overview.to_ms is None else model.TimeSpan(overview.from_ms, overview.to_ms)
     )
@@ -110,7 +112,7 @@ def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed:
         statuses=_statuses(reader),
         lags=_lags(reader),
         what_if=what_if,
-        quality=_quality(reader, overview.log_partitions),
+        quality=_quality(reader, read, counted),
     )
 
 
@@ -129,19 +131,11 @@ def _with_what_if(reader: ArrowTableReader, storm: model.RebalanceStorm) -> mode
     )
 
 
-def _overview(reader: ArrowTableReader) -> model.Overview:
-    log = reader.totals(
-        "log_partitions",
-        [],
-        [
-            Aggregate("log_partitions", "count"),
-            Aggregate("missing", "sum", "missing"),
-            Aggregate("from_ms", "min", "first_ts"),
-            Aggregate("to_ms", "max", "last_ts"),
-        ],
-        "",
-        1,
-    )[0]
+def _overview(reader: ArrowTableReader, read: Sequence[Row], records: int) -> model.Overview:
+    """The whole log in figures, of which ``read`` are the rows of ``log_partitions``, and ``records`` were read."""
+    from_ms = min((row["first_ts"] for row in read if row["first_ts"] is not None), default=None)
+    to_ms = max((row["last_ts"] for row in read if row["last_ts"] is not None), default=None)
+    holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
     kinds = reader.totals(
         "group_health",
         ["state"],
@@ -149,28 +143,22 @@ def _overview(reader: ArrowTableReader) -> model.Overview:
         "state",
         LISTED,
     )
-    counts = {row["what"]: row["records"] for row in reader.rows("record_counts", ["what", "records"], "", LISTED)}
     lags = [row["lag"] for row in kinds if row["lag"] is not None]
     return model.Overview(
-        **{**log, "missing": log["missing"] or 0},
-        whole_from_ms=_whole_from(reader, log["from_ms"]),
+        log_partitions=len(read),
+        missing=sum(row["missing"] or 0 for row in read),
+        from_ms=from_ms,
+        to_ms=to_ms,
+        whole_from_ms=max(holes, default=from_ms),
         groups_with_gaps=_groups_with_gaps(reader),
-        records=counts.get("in", 0),
+        records=records,
         groups=sum(row["count"] for row in kinds),
         groups_with_members=sum(row["count"] for row in kinds if row["state"] not in (None, "Empty")),
         groups_gone=sum(row["count"] for row in kinds if row["state"] is None),
         lag=sum(lags) if lags else None,
         **{name: sum(row[name] or 0 for row in kinds) for name in GROUP_COUNTS},
-        activity=_activity(reader, log["from_ms"], log["to_ms"]),
+        activity=_activity(reader, from_ms, to_ms),
     )
-
-
-def _whole_from(reader: ArrowTableReader, from_ms: int | None) -> int | None:
-    """From when on no partition of the log misses anything."""
-    order = "-missing log_partition"
-    read = reader.rows("log_partitions", ["log_partition", "missing", "whole_from_ts"], order, MOST_PARTITIONS)
-    holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
-    return max(holes, default=from_ms)
 
 
 def _groups_with_gaps(reader: ArrowTableReader) -> int:
@@ -260,16 +248,14 @@ def _expiring(reader: ArrowTableReader, now: str | None) -> tuple[model.Expiring
     return tuple(model.ExpiringGroup(row["group"], row["expire_ts"], row["lag"]) for row in soon)
 
 
-def _quality(reader: ArrowTableReader, log_partitions: int) -> model.DataQuality:
-    counted = reader.rows("record_counts", ["what", "records"], "", LISTED)
+def _quality(reader: ArrowTableReader, read: Sequence[Row], counted: Sequence[Row]) -> model.DataQuality:
+    """Of the rows ``read`` of ``log_partitions``, and those of ``record_counts``, whether all was understood."""
     place = {
         what: index for index, what in enumerate(("in", "commits", "generations", "modern_records", "bad_records"))
     }
-    counted.sort(key=lambda row: place.get(row["what"], len(place)))
+    counted = sorted(counted, key=lambda row: place.get(row["what"], len(place)))
     bad = reader.totals("bad_records", ["reason"], [COUNT], "-count reason", LISTED)
     problems = reader.totals("generations", ["problem"], [COUNT], "-count problem", LISTED)
-    columns = [name for name in LOG_PARTITIONS.names if name != "whole_from_offset"]
-    read = reader.rows("log_partitions", columns, "-missing -records log_partition", LISTED)
     warnings = reader.rows("source_warnings", SOURCE_WARNINGS.names, "where what log_partition", LISTED)
     remarked = reader.totals("source_warnings", [], [COUNT], "", 1)[0]["count"]
     return model.DataQuality(
@@ -278,8 +264,8 @@ def _quality(reader: ArrowTableReader, log_partitions: int) -> model.DataQuality
         problems=tuple(
             model.NamedCount(row["problem"], row["count"]) for row in problems if row["problem"] is not None
         ),
-        log_partitions=tuple(model.LogPartition(*(row[name] for name in columns)) for row in read),
-        log_partitions_left_out=log_partitions - len(read),
+        log_partitions=tuple(model.LogPartition(*(row[name] for name in _OF_LOG_PARTITION)) for row in read[:LISTED]),
+        log_partitions_left_out=max(len(read) - LISTED, 0),
         warnings=tuple(SourceWarning(*(row[name] for name in SOURCE_WARNINGS.names)) for row in warnings),
         warnings_left_out=remarked - len(warnings),
     )
