@@ -53,9 +53,19 @@ def test_what_is_flushed_is_sent_because_of_that() -> None:
     assert it.events[-1].cause == AdminAction("somebody waits for all that was sent")
 
 
-@pytest.mark.parametrize("idempotent", [False, True])
-def test_who_listens_to_nothing_is_told_of_troubles_only(idempotent: bool) -> None:
-    it = Sending(enable_idempotence=idempotent)
+def test_without_a_trouble_log_what_is_lost_is_sent_again_too() -> None:
+    it = Sending()
+    it.sender._troubles = None
+    it.append()
+    (sent,) = it.poll()
+    it.lose(sent)
+    it.answer(it.poll(200)[0])
+    assert not [event for event in it.events if isinstance(event, (TroubleBegan, TroubleEnded))]
+    assert len(it.done) == 1
+
+
+def test_who_listens_to_nothing_is_told_of_troubles_only() -> None:
+    it = Sending(enable_idempotence=False)
     it.sender._tells_steps = False
     it.append()
     (sent,) = it.poll()
