@@ -25,7 +25,7 @@ _MODULES = {
     "ManualProducer": "testing.manual_producer",
     "MemberDescription": "testing.groups",
     "ProducerRecord": "testing.record_writing",
-    "RecordMetadata": "client.producer.producer_record",
+    "RecordMetadata": "client.producer.record_metadata",
     "RemoteCluster": "testing.remote_cluster",
     "SyncCluster": "testing.sync_api",
     "SyncRemoteCluster": "testing.sync_api",

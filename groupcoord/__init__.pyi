@@ -1,8 +1,8 @@
 from groupcoord import events as events
-from groupcoord.client.assigned_partitions import ConsumerRecord as ConsumerRecord
 from groupcoord.client.consumer import Consumer as Consumer
+from groupcoord.client.fetched_records import ConsumerRecord as ConsumerRecord
 from groupcoord.client.kafka_producer import Producer as Producer
-from groupcoord.client.producer.producer_record import RecordMetadata as RecordMetadata
+from groupcoord.client.producer.record_metadata import RecordMetadata as RecordMetadata
 from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
 from groupcoord.testing.auto_member import AutoMember as AutoMember

@@ -4,8 +4,8 @@ import inspect
 import re
 from dataclasses import fields, is_dataclass
 
-from groupcoord.client.assigned_partitions import ConsumerRecord
-from groupcoord.client.producer.producer_record import RecordMetadata
+from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.testing.append_rules import HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster

@@ -7,9 +7,9 @@ from typing import Any
 
 from groupcoord.cli.main import complain
 from groupcoord.client.client_errors import ClientError
+from groupcoord.client.cluster_tree import ClusterTree, tree_line
+from groupcoord.client.cluster_tree_reader import ClusterTreeReader
 from groupcoord.client.option_parsing import Address, parse_addresses
-from groupcoord.client.registry_reader import RegistryReader
-from groupcoord.client.registry_tree import RegistryTree, registry_line
 
 _WATCH_S = 1.0
 
@@ -51,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return complain("cluster tree", "--watch prints lines: it does not go with --json", 2)
     path = "/" + arguments.path.strip("/")
     try:
-        with RegistryReader(arguments.bootstrap) as reader:
+        with ClusterTreeReader(arguments.bootstrap) as reader:
             found = reader.read()
             print(json.dumps(found.tree(path), indent=1) if arguments.json else found.text(path), flush=True)
             while arguments.watch:
@@ -66,9 +66,9 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def changes(before: RegistryTree, after: RegistryTree, path: str) -> list[str]:
+def changes(before: ClusterTree, after: ClusterTree, path: str) -> list[str]:
     """What is gone at ``path`` or below it, as ``-`` lines, and what is new, as ``+`` lines; what has changed is both."""
     old, new = (tree.tree(path) if path in tree else {} for tree in (before, after))
-    gone = [registry_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]
-    came = [registry_line(each, stored) for each, stored in new.items() if each not in old or old[each] != stored]
+    gone = [tree_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]
+    came = [tree_line(each, stored) for each, stored in new.items() if each not in old or old[each] != stored]
     return [*(f"- {line}" for line in gone), *(f"+ {line}" for line in came)]

@@ -1,11 +1,10 @@
-"""A consumer for asyncio that is a member of a group::
+"""The asyncio clients: a consumer (below) and a producer (:mod:`groupcoord.client.kafka_producer`)::
 
 async with Consumer("orders", bootstrap_servers="localhost:9092", group_id="app") as consumer:
     async for record in consumer:
         ...
 """
 
-from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.client_errors import (
     AssignorFailedError,
     BrokerError,
@@ -22,9 +21,10 @@ from groupcoord.client.client_errors import (
 )
 from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
+from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.member.consumer_membership import ConsumerMembership
-from groupcoord.client.member.context import MemberSettings
-from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.member.group_member import GroupMember
+from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.member.membership import Membership
 
 __all__ = [

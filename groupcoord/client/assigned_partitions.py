@@ -1,170 +1,22 @@
-"""The records of a fetch, and the state of each partition that a consumer owns: positions, buffered records, pauses.
+"""The consumer's state of each assigned partition: position, buffered records, paused or not (``SubscriptionState``).
 
-A fetch brings whole batches, so the first may begin before the offset that was asked for. Markers and aborted transactions hand
-out no records, but the position moves past them. Sources: ``CompletedFetch``, ``SubscriptionState``, KIP-98.
-
-Each partition has three offsets. ``fetched_to`` is where the next fetch begins; ``position`` is the next record to hand out;
-``settled`` is the first record that the user may not have processed yet: records handed out before the latest poll count as
-processed.
+Each partition has three offsets. ``fetched_to`` is the offset of the next fetch. ``position`` is the offset of the next record
+that the user gets. ``settled`` is the offset of the first record that the user may not have processed yet: a poll means that
+the records of earlier polls are processed.
 """
 
 import enum
-import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CorruptRecordsError
-from groupcoord.protocol.apis.fetch import AbortedTransaction
-from groupcoord.protocol.batches.record_batch import (
-    MAGIC,
-    BatchError,
-    BatchHeader,
-    checksum_matches,
-    fields_of,
-    iter_batch_extents,
-    read_header,
-    records_of,
-)
-from groupcoord.protocol.batches.records import Header, InvalidRecordsError
-
-ABORT_MARKER = 0
-
-
-class ConsumerRecord(NamedTuple):
-    """One record as a consumer gets it; ``timestamp_ms`` since 1970."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: Any
-    """Bytes or None, unless there is a ``key_deserializer``."""
-    value: Any
-    """Bytes or None, unless there is a ``value_deserializer``."""
-    headers: tuple[Header, ...] = ()
-    leader_epoch: int = -1
-    """The epoch of the leader that took the record; goes along with a commit (KIP-320)."""
-
-
-class FetchedRecords(NamedTuple):
-    """The records of one partition, and where to go on behind them."""
-
-    records: list[ConsumerRecord]
-    next_offset: int
-
-
-class FetchedBatch(NamedTuple):
-    """A batch of one partition that has been checked, and is read when its turn comes."""
-
-    partition: TopicPartition
-    header: BatchHeader
-    data: bytes
-    offset: int
-    """Records before it are not handed out."""
-
-    def read(self) -> list[ConsumerRecord]:
-        """Its records, which compaction may have taken away. Raises CorruptRecordsError."""
-        (topic, number), header, data, offset = self
-        epoch = header.leader_epoch
-        new = tuple.__new__  # a third of the time of calling the class
-        try:
-            return [
-                new(ConsumerRecord, (topic, number, at, timestamp_ms, key, value, headers, epoch))
-                for at, timestamp_ms, key, value, headers in fields_of(data, header)
-                if at >= offset
-            ]
-        except (BatchError, InvalidRecordsError) as problem:
-            raise _corrupt(self.partition, max(offset, header.base_offset), problem) from problem
-
-
-class FetchedBatches(NamedTuple):
-    """The batches of one partition that have something to hand out, and where to go on behind them."""
-
-    batches: list[FetchedBatch]
-    next_offset: int
-
-
-def decode_records(
-    partition: TopicPartition,
-    data: bytes,
-    offset: int,
-    aborted: Iterable[AbortedTransaction] = (),
-) -> FetchedRecords:
-    """The records in ``data`` from ``offset`` on. ``aborted`` are those transactions that a reader of committed records skips.
-
-    Raises CorruptRecordsError.
-    """
-    fetched = check_batches(partition, data, offset, aborted)
-    return FetchedRecords([record for batch in fetched.batches for record in batch.read()], fetched.next_offset)
-
-
-def check_batches(
-    partition: TopicPartition,
-    data: bytes,
-    offset: int,
-    aborted: Iterable[AbortedTransaction] = (),
-    *,
-    check_crcs: bool = True,
-) -> FetchedBatches:
-    """As ``decode_records``, with the records unread. Raises CorruptRecordsError."""
-    batches: list[FetchedBatch] = []
-    next_offset = offset
-    transactions = _Transactions(aborted)
-    try:
-        for header, batch in _batches(data, check_crcs=check_crcs):
-            next_offset = max(next_offset, header.last_offset + 1)
-            if not transactions.hide(header, batch) and header.last_offset >= offset:
-                batches.append(FetchedBatch(partition, header, batch, offset))
-    except (BatchError, InvalidRecordsError) as problem:
-        raise _corrupt(partition, next_offset, problem) from problem
-    return FetchedBatches(batches, next_offset)
-
-
-def _corrupt(partition: TopicPartition, offset: int, problem: Exception) -> CorruptRecordsError:
-    return CorruptRecordsError(f"{partition[0]}-{partition[1]} at offset {offset} or behind: {problem}")
-
-
-def _batches(data: bytes, *, check_crcs: bool) -> Iterator[tuple[BatchHeader, bytes]]:
-    for position, size, magic in iter_batch_extents(data):
-        if magic != MAGIC:
-            raise InvalidRecordsError(f"records of format {magic}, which no supported broker writes any more")
-        batch = data[position : position + size]
-        header = read_header(batch)
-        if check_crcs and not checksum_matches(batch, header):
-            raise InvalidRecordsError(f"the batch at offset {header.base_offset} does not fit its checksum")
-        yield header, batch
-
-
-class _Transactions:
-    """Which batches are skipped: markers, and those of aborted transactions."""
-
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._to_come = [(each.first_offset, each.producer_id) for each in aborted]
-        heapq.heapify(self._to_come)
-        self._hidden_producers: set[int] = set()
-
-    def hide(self, header: BatchHeader, batch: bytes) -> bool:
-        """Is the next batch skipped?"""
-        while self._to_come and self._to_come[0][0] <= header.last_offset:
-            self._hidden_producers.add(heapq.heappop(self._to_come)[1])
-        if header.control:
-            if _is_abort_marker(header, batch):
-                self._hidden_producers.discard(header.producer_id)
-            return True
-        return header.transactional and header.producer_id in self._hidden_producers
-
-
-def _is_abort_marker(header: BatchHeader, batch: bytes) -> bool:
-    """Does this marker end a transaction that was aborted? Its key is a version and a type, each of 16 bits."""
-    marker = next(records_of(batch, header), None)
-    return marker is not None and marker.key is not None and int.from_bytes(marker.key[2:4]) == ABORT_MARKER
+from groupcoord.client.fetched_records import ConsumerRecord, FetchedBatch, FetchedBatches
 
 
 class StartPosition(enum.Enum):
-    """Where to begin in a partition whose position is not known; the values are Kafka's timestamps that stand for them."""
+    """How to find the position of a partition that has none; EARLIEST and LATEST have the timestamps of ListOffsets."""
 
     COMMITTED = 0
     EARLIEST = -2
@@ -173,83 +25,83 @@ class StartPosition(enum.Enum):
 
 @dataclass(slots=True)
 class PartitionState:
-    """One partition while the consumer owns it."""
+    """The state of one partition that is assigned to the consumer (``TopicPartitionState``)."""
 
     partition: TopicPartition
     start: StartPosition | None = StartPosition.COMMITTED
-    """How its position is to be found; None if it is known."""
+    """How to find the position; None if it is known."""
     position: int = -1
     settled: int = -1
     fetched_to: int = -1
     leader_epoch: int = -1
-    """Of the last record before the position, if it is known."""
+    """The leader epoch of the last record before the position, -1 if it is not known."""
     settled_epoch: int = -1
     unread: deque[FetchedBatch] = field(default_factory=deque)
-    """Batches that have come and wait for their turn to be read."""
+    """Fetched batches that are not decoded yet."""
     records: list[ConsumerRecord] = field(default_factory=list)
-    """Those of the last batch that was read."""
+    """The records of the batch that was decoded last."""
     handed_out: int = 0
-    """How many of these have been handed out."""
+    """How many of ``records`` the user has got."""
     buffered: int = 0
-    """Records to be handed out, as far as their batches say how many they have."""
+    """The number of buffered records that the user has not got yet; for undecoded batches, the count in their headers."""
     paused: bool = False
-    """The user wants no records of it for now."""
+    """The user has paused it."""
     held: bool = False
-    """It is about to be revoked."""
+    """It is about to be revoked, so that no more of its records are returned."""
     version: int = 0
-    """Goes up when responses under way must be ignored."""
+    """Incremented when responses to requests in flight must be ignored, as after a seek."""
     active: bool = True
-    """Did it have records when it was asked last? If so it is asked again without waiting."""
+    """Did the last fetch return records? If so the next fetch does not wait for records (``max_wait_ms`` 0)."""
     asked_version: int | None = None
-    """The version at which the request under way was sent."""
+    """The ``version`` at which the request in flight was sent."""
     ask_again_at_ms: int = 0
-    """After an error: not before."""
+    """After an error: the earliest time of the next request."""
     read_replica: int | None = None
-    """A broker that is nearer than the leader and has the records, too (KIP-392)."""
+    """The preferred read replica: a follower that is nearer than the leader (KIP-392)."""
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     log_start: int | None = None
 
     @property
     def in_flight(self) -> bool:
-        """Is a request under way whose response will be used?"""
+        """Is a request in flight whose response will be used?"""
         return self.asked_version == self.version
 
     @property
     def deliverable(self) -> bool:
-        """May its records be handed out?"""
+        """May its records be returned to the user?"""
         return not (self.paused or self.held)
 
     def move_to(self, offset: int, leader_epoch: int = -1) -> None:
-        """Set the position to ``offset``, and drop the buffer."""
+        """Set the position to ``offset``, and discard the buffered records."""
         self.start = None
         self.position = self.settled = self.fetched_to = offset
         self.leader_epoch = self.settled_epoch = leader_epoch
         self._drop()
 
     def find(self, start: StartPosition) -> None:
-        """Forget the position; it is to be found as ``start`` says."""
+        """Discard the position, and let it be found anew as ``start`` says."""
         self.start = start
         self._drop()
 
     @property
     def has_records(self) -> bool:
-        """Is there a record to be handed out, or one that cannot be read?"""
+        """Is a record buffered that ``take`` would return, or a corrupt one for which it would raise?"""
         return self.handed_out < len(self.records) or bool(self.unread)
 
     def put(self, fetched: FetchedBatches) -> None:
-        """Records have come, those at ``fetched_to``."""
+        """Buffer a fetch from ``fetched_to``."""
         self.unread.extend(fetched.batches)
         self.buffered += sum(batch.header.record_count for batch in fetched.batches)
         self.fetched_to = fetched.next_offset
         if not self._read_ahead() and self.position == self.settled:
-            # Nothing but gaps and markers: there is nothing to hand out before it.
+            # Only gaps and control records were fetched: no record for the user lies before that offset.
             self.position = self.settled = fetched.next_offset
 
     def take(self, most: int) -> list[ConsumerRecord]:
-        """Hand out up to ``most`` records of those that are there.
+        """Return up to ``most`` buffered records, and move the position past them.
 
-        Raises CorruptRecordsError if the next cannot be read: each time, until the position is another.
+        Raises CorruptRecordsError if the next record is corrupt: every time, until a seek moves the position.
         """
         taken: list[ConsumerRecord] = []
         try:
@@ -266,7 +118,7 @@ class PartitionState:
         return taken
 
     def take_next(self) -> ConsumerRecord | None:
-        """Hand out the next record of those that have been read; the one before has been processed."""
+        """Return the next decoded record; the one before counts as processed from now on."""
         at = self.handed_out
         if at == len(self.records):
             return None
@@ -279,7 +131,7 @@ class PartitionState:
         return record
 
     def _read(self) -> bool:
-        """Read batches until there is a record to be handed out. Is there one? Raises CorruptRecordsError."""
+        """Decode batches until there is a record for the user. Is there one? Raises CorruptRecordsError."""
         while self.handed_out == len(self.records):
             if not self.unread:
                 return False
@@ -290,7 +142,7 @@ class PartitionState:
         return True
 
     def _read_ahead(self) -> bool:
-        """Is there another record to be handed out, or one that cannot be read?"""
+        """Is there another record for the user, or a corrupt one?"""
         try:
             return self._read()
         except CorruptRecordsError:
@@ -305,7 +157,7 @@ class PartitionState:
 
 
 class AssignedPartitions:
-    """All partitions that the consumer owns."""
+    """All partitions that are assigned to the consumer."""
 
     def __init__(self) -> None:
         self._states: dict[TopicPartition, PartitionState] = {}
@@ -322,22 +174,22 @@ class AssignedPartitions:
         return partition in self._states
 
     def owned(self) -> tuple[TopicPartition, ...]:
-        """Their names, those first that are next to hand out records."""
+        """The assigned partitions, in the order in which ``take`` returns their records."""
         return tuple(self._states)
 
     def get(self, partition: TopicPartition) -> PartitionState | None:
-        """Its state, if it is owned."""
+        """The state of ``partition``, or None if it is not assigned."""
         return self._states.get(partition)
 
     def __getitem__(self, partition: TopicPartition) -> PartitionState:
-        """Its state. Raises KeyError, with a text for people, if it is not owned."""
+        """The state of ``partition``. Raises KeyError, with an explanation, if it is not assigned."""
         try:
             return self._states[partition]
         except KeyError:
             raise KeyError(f"{partition[0]}-{partition[1]} is not assigned to this consumer") from None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Exactly ``partitions`` are owned from now on; those that stay go on undisturbed."""
+        """Assign exactly ``partitions``; those that were assigned before keep their state."""
         wanted = frozenset(partitions)
         self.changed, self._run = True, None
         for gone in self._states.keys() - wanted:
@@ -347,20 +199,20 @@ class AssignedPartitions:
             self._states[new] = PartitionState(new)
 
     def stop_delivery(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand out no more of ``partitions``."""
+        """Return no more records of ``partitions``."""
         for partition in partitions:
             if partition in self._states:
                 self._states[partition].held = True
 
     def mark_processed(self) -> None:
-        """The user polls: it has processed the records it was handed out before."""
+        """The user polls, so it has processed the records of earlier polls."""
         for partition in self._unsettled:
             state = self._states[partition]
             state.settled, state.settled_epoch = state.position, state.leader_epoch
         self._unsettled.clear()
 
     def take(self, most: int) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Hand out up to ``most`` records, from partitions in rotation. Raises CorruptRecordsError, and loses nothing then."""
+        """Return up to ``most`` records, taking the partitions in turn. Raises CorruptRecordsError; no record is lost then."""
         self._run = None
         taken: dict[TopicPartition, list[ConsumerRecord]] = {}
         for partition, state in self._states.items():
@@ -381,22 +233,22 @@ class AssignedPartitions:
         return taken
 
     def begin_run(self, partition: TopicPartition, length: int) -> None:
-        """Let ``take_next`` hand out up to ``length`` records of ``partition``, from which a record was taken."""
+        """Let ``take_next`` return up to ``length`` records of ``partition``, from which a record was taken."""
         self._run, self._run_left = self._states.get(partition), length
 
     def end_run(self) -> None:
-        """Something may have changed, or is to change: ``take_next`` has nothing more."""
+        """Let ``take_next`` return nothing more, because the state has changed or is about to."""
         self._run = None
 
     def take_next(self) -> ConsumerRecord | None:
-        """The next record of the run, if there is one; those before it have been processed."""
+        """The next record of the run, or None; the records before it count as processed."""
         if self._run is None or self._run_left == 0:
             return None
         self._run_left -= 1
         return self._run.take_next()
 
     def consumed(self, *, settled: bool = False) -> dict[TopicPartition, tuple[int, int]]:
-        """(offset, leader epoch) of each partition: up to where the user was given records, or has surely processed them."""
+        """(position, leader epoch) of each partition; with ``settled``, the position after the last processed record."""
         return {
             partition: (state.settled, state.settled_epoch) if settled else (state.position, state.leader_epoch)
             for partition, state in self._states.items()

@@ -1,6 +1,6 @@
-"""Committed offsets: requests to write and read them, with retries, and when a consumer commits.
+"""The consumer's commits: OffsetCommit and OffsetFetch with retries, and automatic commits (``CommitRequestManager``).
 
-Commits of one consumer go out one after the other, so that a retried old commit cannot overtake a newer one. Sources:
+A consumer sends one commit after the other, so that a retry of an old commit cannot overwrite a newer one. Sources:
 ``ConsumerCoordinator.sendOffsetCommitRequest``, ``maybeAutoCommitOffsetsAsync`` and ``commitOffsetsSync``,
 ``OffsetCommitResponseHandler``, ``OffsetFetchResponseHandler``.
 """
@@ -10,18 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import client_errors
+from groupcoord.client import error_reactions
 from groupcoord.client.assigned_partitions import AssignedPartitions
 from groupcoord.client.client_errors import (
     BrokerError,
     ClientError,
     DisconnectedError,
-    ErrorReaction,
     NoGroupError,
     RebalanceInProgressError,
 )
-from groupcoord.client.member.actions import OFFSET_COMMIT_BY_NAME, offset_commit_request
-from groupcoord.client.member.context import ExponentialBackoff, Generation
+from groupcoord.client.error_reactions import ErrorReaction
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.member.context import Generation
+from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, offset_commit_request
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.trouble_log import TroubleLog
@@ -47,11 +48,11 @@ _ORDER = (
 )
 """If partitions have different errors, the first of these counts."""
 _TOLD_OTHERWISE = frozenset({ErrorCode.NETWORK_EXCEPTION, ErrorCode.STALE_MEMBER_EPOCH})
-"""The broker is told of, and a new epoch is no trouble."""
+"""Errors that are not logged here: the connection logs broken connections, and a new epoch is no failure."""
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: of the next record to consume. ``metadata`` is the committer's own."""
+    """A committed offset, which is that of the next record to consume; ``metadata`` is any text of the committer."""
 
     offset: int
     leader_epoch: int = -1
@@ -59,7 +60,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 def _offset(partition: TopicPartition, given: Any) -> OffsetAndMetadata:
-    """What a user wrote for an offset. Raises ValueError for what is none."""
+    """The offset in ``given``, as the user passed it to ``commit``. Raises ValueError if it is none."""
     match given:
         case OffsetAndMetadata():
             return given
@@ -98,7 +99,7 @@ class GroupOffsets:
     async def committed(
         self, partitions: frozenset[TopicPartition], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for ``partitions``, None where nothing, and without a group.
+        """The committed offset of each of ``partitions``; None where there is none, or if there is no group.
 
         Raises BrokerError, TimeoutError.
         """
@@ -124,7 +125,7 @@ class GroupOffsets:
 
     async def _commit_once(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> ErrorCode:
         driver = self._driver
-        driver.membership.commits_as()  # a commit that can only fail does not wait for a coordinator
+        driver.membership.commits_as()  # raises at once if the commit can only fail, instead of waiting for a coordinator
         coordinator = await driver.coordinator()
         sent = driver.membership.commits_as()
         request = self._commit_request(offsets, sent)
@@ -139,10 +140,10 @@ class GroupOffsets:
             return ErrorCode.NETWORK_EXCEPTION
         code = min(
             (ErrorCode(each.error_code) for topic in answer.topics for each in topic.partitions if each.error_code),
-            key=lambda code: _ORDER.index(client_errors.to_offset_commit(code)),
+            key=lambda code: _ORDER.index(error_reactions.to_offset_commit(code)),
             default=ErrorCode.NONE,
         )
-        reaction = client_errors.to_offset_commit(code)
+        reaction = error_reactions.to_offset_commit(code)
         if reaction is ErrorReaction.GO_ON:
             return ErrorCode.NONE
         error = driver.membership.commit_error(code, sent)
@@ -173,7 +174,7 @@ class GroupOffsets:
             )
             return ErrorCode.NETWORK_EXCEPTION
         for code in _errors_in(answer):
-            reaction = client_errors.to_offset_fetch(code)
+            reaction = error_reactions.to_offset_fetch(code)
             if reaction is ErrorReaction.FAIL:
                 raise BrokerError(code, "OffsetFetch")
             if reaction is ErrorReaction.FIND_COORDINATOR:
@@ -214,11 +215,11 @@ def _errors_in(answer: OffsetFetchResponse) -> list[ErrorCode]:
 OffsetsToCommit = Mapping[TopicPartition, int | tuple[int, str] | OffsetAndMetadata] | None
 """The offsets to commit, each alone or with the committer's metadata; None means the positions of all assigned partitions."""
 COMMITS = "commits"
-"""The subject of trouble with them."""
+"""The subject under which failed automatic commits are logged."""
 
 
 class OffsetCommitter:
-    """Commits for one consumer, by itself every ``interval_ms`` unless that is None."""
+    """Commits for one consumer: on request, and automatically every ``interval_ms`` unless that is None."""
 
     def __init__(
         self,
@@ -245,7 +246,7 @@ class OffsetCommitter:
         self._due_ms = self._now_ms() + (self._interval_ms or 0)
 
     async def commit(self, wanted: OffsetsToCommit, timeout_ms: int) -> None:
-        """Commit ``wanted`` after what is under way. Raises what ``GroupOffsets.commit`` raises."""
+        """Commit ``wanted`` after the commits in flight. Raises what ``GroupOffsets.commit`` raises."""
         await self._commit_in_order(self._resolved(wanted), timeout_ms)
 
     def commit_async(self, wanted: OffsetsToCommit) -> "asyncio.Task[None]":
@@ -256,7 +257,7 @@ class OffsetCommitter:
         return task
 
     def commit_if_due(self) -> None:
-        """The user polls, so it has processed the records before: commit them if the interval is over."""
+        """The user polls, so it has processed the earlier records: commit them if the interval is over."""
         now_ms = self._now_ms()
         if self._interval_ms is not None and now_ms >= self._due_ms and not self._lock.locked():
             self._due_ms = now_ms + self._interval_ms
@@ -265,15 +266,15 @@ class OffsetCommitter:
             task.add_done_callback(self._under_way.discard)
 
     async def commit_settled(self, timeout_ms: int) -> None:
-        """Commit what the user has surely processed; a failure is only logged."""
+        """Commit the offsets of the records that are surely processed; a failure is only logged."""
         await self._try(self._consumed(settled=True), timeout_ms)
 
     async def close(self, *, failed: bool, timeout_ms: int) -> None:
-        """Wait for commits under way, and with automatic commits commit once more, for ``timeout_ms`` at most."""
+        """Wait for the commits in flight and, with automatic commits, commit once more; within ``timeout_ms``."""
         last = set(self._under_way)
         if self._interval_ms is not None:
-            # Deviation: Kafka's consumer commits all it has handed out. If the block ends by an error, the user may not be
-            # done with the last records, and the next owner must get them again.
+            # Deviation: Kafka's consumer commits all records it has returned. If the block ends by an error, the user may not
+            # have processed the last records, and the next owner must get them again.
             last.add(asyncio.create_task(self._try(self._consumed(settled=failed), timeout_ms)))
         if last:
             _, late = await asyncio.wait(last, timeout=timeout_ms / 1000)
@@ -302,7 +303,7 @@ class OffsetCommitter:
         try:
             await self._commit_in_order(offsets, timeout_ms)
         except RebalanceInProgressError:
-            return  # it comes with every rebalance, and the next commit says the same and more
+            return  # expected in every rebalance; the next commit includes these offsets
         except (ClientError, TimeoutError) as problem:
             self._troubles.begin(COMMITS, f"{counted(len(offsets), 'offset')} not committed: {problem}")
         else:

@@ -1,8 +1,9 @@
-"""One connection to one broker: requests out, responses in, in the same order.
+"""One TCP connection to one broker: TLS, SASL, ApiVersions, then requests and their responses.
 
-A broker answers the requests of a connection in order, so a response belongs to the oldest request without one; the correlation
-id only confirms it. A request that is not answered in time closes the connection, as in Kafka (``NetworkClient``): the next
-response could not be told from a late one. Whoever asks knows the newest version alone: ``version_adaptation`` does the rest.
+A broker responds to the requests of a connection in order, so a response belongs to the oldest request without one; the
+correlation id only confirms it. A request without a response in time closes the connection, as in Kafka (``NetworkClient``),
+because a late response would be taken for that of the next request. Callers use the newest version of each message;
+``version_adaptation`` converts it to the version that the broker supports.
 """
 
 import asyncio
@@ -41,12 +42,12 @@ from groupcoord.version import VERSION
 SOFTWARE_NAME = "groupcoord"
 MAX_RESPONSE_BYTES = (1 << 31) - 1
 LIFETIME_USED = 0.85
-"""The part of a SASL session in which its connection is used. Source: ``SaslClientAuthenticator.ReauthInfo``."""
+"""A connection is used for this fraction of its SASL session lifetime. Source: ``SaslClientAuthenticator.ReauthInfo``."""
 _OTHER_HOST = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 class _InFlightRequest(NamedTuple):
-    """A request under way, and the future of its response."""
+    """A request in flight, and the future of its response."""
 
     api: Api
     version: int
@@ -88,7 +89,7 @@ class BrokerConnection(asyncio.Protocol):
         except ssl.SSLError as problem:
             connection.close()
             raise AuthenticationError(f"{host}:{port}: {_tls_problem(problem)}") from problem
-        except OSError as problem:  # TimeoutError is one
+        except OSError as problem:  # TimeoutError is an OSError
             connection.close()
             said = str(problem) or (
                 "it speaks no TLS, or none that this client does" if security.tls else "no answer in time"
@@ -121,7 +122,7 @@ class BrokerConnection(asyncio.Protocol):
         return version
 
     async def request(self, request: Any, timeout_ms: int, *, limit: int | None = None) -> Any:
-        """The answer to ``request``, sent at the highest common version up to ``limit``, in its newest shape.
+        """The response to ``request``, which is sent at the highest common version up to ``limit``; in the newest version.
 
         Raises DisconnectedError, among them RequestTimedOutError, and UnsupportedVersionError.
         """
@@ -132,11 +133,11 @@ class BrokerConnection(asyncio.Protocol):
         return await self._exchange(downgrade_request(request, version), version, timeout_ms)
 
     def send(self, request: Any, *, limit: int | None = None) -> None:
-        """Send ``request``, which has no answer: Produce with ``acks=0``. Raises DisconnectedError, UnsupportedVersionError."""
+        """Send a ``request`` without a response: Produce with ``acks=0``. Raises DisconnectedError, UnsupportedVersionError."""
         self._send(API_BY_REQUEST[type(request)], self.highest_version(type(request), limit), request)
 
     def close(self) -> None:
-        """Close; requests under way raise DisconnectedError."""
+        """Close; requests in flight raise DisconnectedError."""
         self._lose(ConnectionClosedError(f"the connection to {self.host}:{self.port} was closed"))
 
     # asyncio.Protocol.
@@ -157,7 +158,7 @@ class BrokerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has been closed, by either side."""
         said = f"{self.host}:{self.port} closed the connection{f': {exc}' if exc else ''}"
-        # A listener that wants a login answers ApiVersions to anybody, and hangs up at whatever else comes before it.
+        # A listener that requires SASL answers ApiVersions, and closes the connection at any other request before the login.
         is_refused = self._asked and self._versions and not self._is_served
         self._lose(UnsecuredConnectionError(f"{said}; it may want a login") if is_refused else DisconnectedError(said))
 
@@ -218,7 +219,7 @@ class BrokerConnection(asyncio.Protocol):
                 return await answer
         except TimeoutError:
             if answer.done() and not answer.cancelled():
-                return answer.result()  # it came while this process was held up, for longer than the request may take
+                return answer.result()  # the response came while this process was blocked for longer than the time-out
             problem = RequestTimedOutError(f"{self.host}:{self.port} did not answer {api.name} in {timeout_ms} ms")
             self._lose(problem)
             raise problem from None
@@ -227,7 +228,7 @@ class BrokerConnection(asyncio.Protocol):
         """The correlation id with which ``request`` was sent."""
         if self._lost is not None:
             raise self._lost
-        assert self._transport is not None  # noqa: S101 - who has a connection has it from `connect`
+        assert self._transport is not None  # noqa: S101 - only `connect` returns connections
         self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
         self._transport.write(encode_request(api, version, self._correlation_id, self._client_id, request))
         return self._correlation_id

@@ -1,6 +1,6 @@
-"""TLS and SASL as a properties file says it, in the names of Kafka's clients: what Kafka's tools take as ``--command-config``.
+"""Reads the TLS and SASL configs of Kafka's clients from a properties file, as Kafka's tools take with ``--command-config``.
 
-Files are PEM (KIP-651); stores of Java are refused. librdkafka's names for the same things are taken, too.
+Certificates and keys are PEM files (KIP-651); Java key stores are refused. librdkafka's config names are accepted, too.
 """
 
 import re
@@ -35,13 +35,13 @@ PROPERTIES = (
     "ssl.keystore.type",
     "ssl.endpoint.identification.algorithm",
 )
-"""Those that count. Others that begin like these are refused: who sets them may rely on them."""
+"""The supported properties. Others with the prefixes ``security.``, ``sasl.`` or ``ssl.`` are refused, not ignored."""
 _PREFIXES = ("security.", "sasl.", "ssl.")
 
 
 @dataclass(frozen=True)
 class ConnectionSecurity:
-    """How connections are made: with TLS, if there is a context for it, and with a login by SASL, if there is one."""
+    """How to secure a connection: with TLS if ``tls`` is set, and with SASL if ``sasl`` is set."""
 
     tls: ssl.SSLContext | None = None
     sasl: SaslLogin | None = None
@@ -51,7 +51,7 @@ PLAINTEXT = ConnectionSecurity()
 
 
 def read_command_config(path: str | Path) -> ConnectionSecurity:
-    """What the properties file at ``path`` says. Raises ValueError, which names the file and the property."""
+    """The security configs in the properties file at ``path``. Raises ValueError, which names the file and the property."""
     try:
         properties = parse_properties(Path(path).read_text(encoding="utf-8"))
         return security_of(properties)
@@ -62,7 +62,7 @@ def read_command_config(path: str | Path) -> ConnectionSecurity:
 
 
 def security_of(properties: Mapping[str, str]) -> ConnectionSecurity:
-    """What ``properties`` say; those that are not about security do not count. Raises ValueError, and OSError for a file."""
+    """The security configs among ``properties``; others are ignored. Raises ValueError, and OSError for a file."""
     for name in properties:
         if name.startswith(_PREFIXES) and name not in PROPERTIES:
             raise ValueError(f"{name} is not known here; the nearest that is: {nearest(name, PROPERTIES)}")
@@ -117,7 +117,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
         try:
             context.load_verify_locations(
                 cadata=given.encode("ascii", "ignore").decode()
-            )  # names beside it may be others
+            )  # the names after the first may differ
         except (ssl.SSLError, ValueError) as problem:
             raise ValueError(
                 f"{trusted or 'ssl.truststore.certificates'} has no certificates as PEM: {problem}"
@@ -125,7 +125,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     context.check_hostname = properties.get("ssl.endpoint.identification.algorithm", "https").lower() == "https"
     chain = properties.get("ssl.certificate.location") or properties.get("ssl.keystore.location")
     if chain is not None:
-        password = properties.get("ssl.key.password", "")  # asked for on the terminal, if it were None
+        password = properties.get("ssl.key.password", "")  # None would make ssl ask for it on the terminal
         try:
             context.load_cert_chain(chain, properties.get("ssl.key.location"), password)
         except ssl.SSLError as problem:
@@ -141,7 +141,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in a file as ``java.util.Properties.load`` reads it."""
+    """Parse a properties file as ``java.util.Properties.load`` does."""
     found: dict[str, str] = {}
     begun = ""
     for written in text.splitlines():

@@ -1,11 +1,11 @@
-"""The consumer: a member of a group that hands out records::
+"""Consumer, the asyncio counterpart of Kafka's ``KafkaConsumer``::
 
     async with Consumer("orders", bootstrap_servers="localhost:9092", group_id="app") as consumer:
         async for record in consumer:
             print(record.value)
 
-It follows Kafka's rule of the poll: waiting for records is also the time for whatever concerns the user, callbacks and the
-change of assignments. While the user is busy with records nothing happens to it; only its heartbeats go on, and fetching.
+As in the Java consumer, rebalance callbacks run and the assignment changes only inside a poll (``getone``, ``getmany`` or the
+``async for`` loop). Between polls only heartbeats and prefetching continue.
 """
 
 import asyncio
@@ -20,22 +20,24 @@ from typing import Any, Self
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client import option_parsing
-from groupcoord.client.assigned_partitions import AssignedPartitions, ConsumerRecord, PartitionState, StartPosition
+from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ConsumerClosedError, NoGroupError, NotSubscribedError
 from groupcoord.client.clock import wall_clock
-from groupcoord.client.cluster_queries import ClusterQueries
 from groupcoord.client.committed_offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter, OffsetsToCommit
 from groupcoord.client.consumer_settings import read_settings
 from groupcoord.client.deserialization import RecordDeserializer
-from groupcoord.client.fetcher import Fetcher, OffsetResetStrategy, PositionResolver
+from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.fetcher import Fetcher
 from groupcoord.client.log_offsets import LogOffsets
 from groupcoord.client.member.actions import CallbackKind
 from groupcoord.client.member.consumer_membership import ConsumerMembership
-from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.membership import Membership
 from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
+from groupcoord.client.offset_and_topic_lookups import OffsetAndTopicLookups
 from groupcoord.client.option_parsing import GroupProtocol, parse_addresses
+from groupcoord.client.position_resolver import OffsetResetStrategy, PositionResolver
 from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.client.subscription_state import SubscriptionState
 from groupcoord.client.trouble_log import TroubleLog
@@ -43,26 +45,26 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 
 CLOSE_TIMEOUT_MS = 5_000
-"""Closing takes so long at most, unless told otherwise: half of it for the last commits, the rest for the goodbye."""
+"""The default time-out of ``stop``: half of it is for the last commits, the rest for leaving the group."""
 RUN_MS = 100
-"""``async for`` polls at least so often while it hands out records."""
+"""``async for`` polls at least this often while it returns records."""
 logger = logging.getLogger("groupcoord.client")
 _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""Errors of topics in metadata that a retry does not change."""
+"""Errors of topics in metadata that are not retriable."""
 
 
-class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
-    """Reads the records of ``topics``, or of those whose whole names match ``pattern``: in a group, or alone.
+class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
+    """Consumes ``topics``, or the topics whose whole names match ``pattern``, as a member of a group or without one.
 
     It is open while its ``async with`` block runs, or from ``start`` to ``stop``. ``settings`` are Kafka's, with underscores
     and with Kafka's defaults, such as ``bootstrap_servers`` and ``group_id``: the fields of
     :class:`~groupcoord.client.consumer_settings.ConsumerSettings`. The callbacks get a tuple of (topic, partition) and may be
-    coroutine functions; without ``on_lost``, ``on_revoked`` is called in its place. ``listeners`` are told each step of the
-    member (:mod:`groupcoord.client.member.listener_events`) and each trouble (:mod:`groupcoord.client.trouble_log`), which is
-    logged, too: a warning when it begins, a line when it is over. ``chance`` answers a number from 0 up to 1 and spreads
-    back-offs.
+    coroutine functions; without ``on_lost``, ``on_revoked`` is called in its place. ``listeners`` are called with an event for
+    each step of the member (:mod:`groupcoord.client.member.listener_events`) and for the begin and end of each failure
+    (:mod:`groupcoord.client.trouble_log`), which are logged, too. ``chance`` returns a number from 0 up to 1, for the jitter
+    of back-offs.
 
-    Raises ValueError, and UnknownAssignorError, for what cannot work; they say what would.
+    Raises ValueError, and UnknownAssignorError, for settings that cannot work; they say what would.
     """
 
     def __init__(
@@ -123,7 +125,9 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._offsets = GroupOffsets(self._driver, self._cluster, backoff)
         level = option_parsing.isolation_level(given.isolation_level)
         self._read_committed = level == option_parsing.ISOLATION_LEVELS["read_committed"]
-        ClusterQueries.__init__(self, given, self._cluster, LogOffsets(self._cluster, backoff, isolation_level=level))
+        OffsetAndTopicLookups.__init__(
+            self, given, self._cluster, LogOffsets(self._cluster, backoff, isolation_level=level)
+        )
         reset = OffsetResetStrategy(given.auto_offset_reset)
         self._fetcher = Fetcher(
             self._partitions,
@@ -176,9 +180,9 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._apply_subscription()
 
     async def stop(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
-        """Commit, call the callback for what is given up, leave the group, close the connections; within ``timeout_ms``.
+        """Commit, call ``on_revoked``, leave the group and close the connections; within ``timeout_ms``.
 
-        Raises what a callback raised meanwhile. A consumer that is stopped already, or was never started, does nothing.
+        Raises CallbackFailedError if a callback raised. Does nothing if the consumer is stopped already or was never started.
         """
         await self._stop(timeout_ms, failed=False)
         self._driver.raise_last_errors()
@@ -191,9 +195,9 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """``stop``, also if the block was left by an error or cancelled; then records that are not done are not committed.
+        """``stop``. If the block was left by an error or cancelled, records that may be unprocessed are not committed.
 
-        Raises what a callback raised meanwhile, unless the block raised something itself.
+        Raises CallbackFailedError if a callback raised, unless the block itself raised.
         """
         await self._stop(CLOSE_TIMEOUT_MS, failed=kind is not None)
         if kind is None:
@@ -207,7 +211,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         try:
             await asyncio.shield(self._closing)
         except asyncio.CancelledError:
-            await self._closing  # the member leaves nevertheless; a second cancellation ends it at once
+            await self._closing  # cancelled, but the member still leaves; a second cancellation ends it at once
             raise
 
     async def _close(self, timeout_ms: int, *, failed: bool) -> None:
@@ -242,8 +246,8 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
     async def __anext__(self) -> ConsumerRecord:
         """The next record, however long it takes. Raises what ``getmany`` raises.
 
-        They come in runs of one partition. The first of a run is a poll; the others only follow it, until something changes,
-        ``max_poll_records`` are out or the last poll is a while ago.
+        Records come in runs of one partition. Only the first record of a run is a poll; a run ends when something changes,
+        after ``max_poll_records`` records, or ``RUN_MS`` after the poll.
         """
         if time.monotonic() < self._poll_again_at_s and (record := self._partitions.take_next()) is not None:
             return self._deserializer.one(record)
@@ -271,11 +275,11 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return await self._poll(most, asyncio.get_running_loop().time() + timeout_ms / 1000)
 
     async def _poll(self, most: int, until_s: float | None) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """``getmany``, until ``until_s`` on the loop's clock; None: until there are records."""
+        """``getmany`` with a deadline ``until_s`` on the loop's clock; None waits for records without a limit."""
         self._begin_poll()
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
         try:
-            # With records in store nothing else would wait, and the next ones would not be fetched.
+            # With records buffered nothing below waits, so without this no other task, such as the next fetch, would run.
             await asyncio.sleep(0)
             while True:
                 if self._may_deliver():
@@ -304,14 +308,14 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._driver.execute_actions(self._membership.polled(self._driver.now_ms()))
 
     def _end_poll(self, taken: Iterable[TopicPartition]) -> None:
-        """The poll returns: nothing changes for the user until the next poll."""
+        """The poll returns: no callback runs and no assignment changes until the next poll."""
         self._polling = False
         if self._open:
             self._driver.execute_actions(self._membership.poll_ended(self._driver.now_ms()))
             self._fetcher.send_fetches(taken)
 
     def _may_deliver(self) -> bool:
-        """May records be handed out? Not while a callback runs. Raises errors that are due to the user."""
+        """May records be returned? Not while a callback runs. Raises errors that the user has to see."""
         if self._driver.in_callback:
             return False
         self._raise_errors()
@@ -335,20 +339,20 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
     def subscribe(
         self, topics: str | Iterable[str] | None = None, *, pattern: str | re.Pattern[str] | None = None
     ) -> None:
-        """Consume ``topics``, or those whose whole names match ``pattern``, instead of what was so far; a group rebalances.
+        """Replace the subscription by ``topics``, or by the topics whose whole names match ``pattern``; a group rebalances.
 
-        By the consumer protocol a ``pattern`` that is a text is one of RE2, which the coordinator resolves; all others are of
-        Python, and new topics are found after ``metadata_max_age_ms``. Raises ValueError for neither or both, for what is no
-        topic or no pattern, and after ``assign``; ConsumerClosedError.
+        By the consumer protocol a ``pattern`` that is a string is an RE2 expression, which the coordinator resolves. Any other
+        pattern is a Python one, and new topics are found after ``metadata_max_age_ms``. Raises ValueError for neither or both,
+        for an invalid topic or pattern, and after ``assign``; ConsumerClosedError.
         """
         self._check_not_closed()
         self._subscription.subscribe(topics, pattern)
         self._apply_subscription()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Consume exactly ``partitions``, without the group deciding: no rebalance, no callbacks.
+        """Consume exactly ``partitions`` (manual assignment): no rebalance, no callbacks.
 
-        With a ``group_id`` it may commit, but only while nobody is a member of that group. Raises ValueError for what is no
+        With a ``group_id`` it may commit, but only while that group has no members. Raises ValueError for an invalid
         partition, and after ``subscribe``; ConsumerClosedError.
         """
         self._check_not_closed()
@@ -356,7 +360,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._apply_subscription()
 
     def unsubscribe(self) -> None:
-        """Consume nothing more, and leave the group, after ``on_revoked`` for what was assigned; nothing is committed.
+        """Call ``on_revoked`` for the assigned partitions, leave the group and consume nothing more; nothing is committed.
 
         ``subscribe`` or ``assign`` begins anew. Raises ConsumerClosedError.
         """
@@ -370,17 +374,17 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
                 self._partitions.assign(())
 
     def subscription(self) -> frozenset[str]:
-        """The subscribed topics; with a pattern, those it matches, or of the coordinator's those that it has assigned."""
+        """The subscribed topics; with a pattern, those it matches (if the coordinator resolves it: those it has assigned)."""
         if self._subscription.remote_pattern is not None:
             return self._membership.watched_topics
         return self._subscription.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions this consumer reads: those it owns in its group, or that its user has assigned."""
+        """The assigned partitions: by the group, or by ``assign``."""
         return frozenset(state.partition for state in self._partitions)
 
     def enforce_rebalance(self, reason: str = "rebalance enforced by user") -> None:
-        """Join again, for a reason that only the user knows (KIP-568); the consumer protocol does not have that."""
+        """Rejoin the group (KIP-568); does nothing by the consumer protocol."""
         if isinstance(self._membership, ConsumerMembership):
             logger.warning("a member of the consumer protocol cannot enforce a rebalance: %s", reason)
         self._driver.execute_actions(self._membership.rejoin(reason, self._driver.now_ms()))
@@ -391,7 +395,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return self._membership
 
     def group_metadata(self) -> GroupMetadata:
-        """As whom this consumer is in its group, for ``Producer.send_offsets_to_transaction`` (KIP-447).
+        """The group id, generation or epoch, and member id, for ``Producer.send_offsets_to_transaction`` (KIP-447).
 
         Raises NoGroupError.
         """
@@ -401,32 +405,33 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return GroupMetadata(settings.group_id, generation.generation_id, generation.member_id, settings.instance_id)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of ``partitions`` until ``resume``. Raises KeyError for what is not assigned."""
+        """Return no records of ``partitions`` until ``resume``. Raises KeyError for a partition that is not assigned."""
         for state in self._states(partitions):
             state.paused = True
         self._partitions.end_run()
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Hand out records of ``partitions`` again. Raises KeyError for what is not assigned."""
+        """Return records of ``partitions`` again. Raises KeyError for a partition that is not assigned."""
         for state in self._states(partitions):
             state.paused = False
         self._look()
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets the position is behind the end of the log, as the last fetch saw it; None before there was one.
+        """How far the position is behind the end offset of the last fetch; None before the first fetch.
 
-        The end is where readers of its ``isolation_level`` stop. Raises KeyError for what is not assigned. Source: KIP-695.
+        The end is the high watermark or, under ``read_committed``, the last stable offset. Raises KeyError for a partition that
+        is not assigned. Source: KIP-695.
         """
         state = self._partitions[partition]
         end = state.last_stable_offset if self._read_committed else state.high_watermark
         return None if end is None or state.start is not None else max(0, end - state.position)
 
     def highwater(self, partition: TopicPartition) -> int | None:
-        """The offset behind the last record that all replicas in sync have, as the last fetch saw it. Raises KeyError."""
+        """The high watermark in the last Fetch response, or None. Raises KeyError for a partition that is not assigned."""
         return self._partitions[partition].high_watermark
 
     def last_stable_offset(self, partition: TopicPartition) -> int | None:
-        """The first offset of an open transaction, or the high watermark, as the last fetch saw it. Raises KeyError."""
+        """The last stable offset in the last Fetch response, or None. Raises KeyError for a partition that is not assigned."""
         return self._partitions[partition].last_stable_offset
 
     def paused(self) -> frozenset[TopicPartition]:
@@ -436,28 +441,31 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at ``offset`` in ``partition``. Raises KeyError for what is not assigned, ValueError for what is no offset."""
+        """Set the position of ``partition``. Raises KeyError if it is not assigned, ValueError for an invalid offset."""
         if offset < 0:
             raise ValueError(f"an offset is not negative: {offset}")
         self._partitions[partition].move_to(offset)
         self._look()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on at the first record there is; of all that is assigned, unless told which. Raises KeyError."""
+        """Set the position of ``partitions``, or of all that are assigned, to the log start. Raises KeyError."""
         self._find(partitions, StartPosition.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on behind the last record there is; of all that is assigned, unless told which. Raises KeyError."""
+        """Set the position of ``partitions``, or of all that are assigned, to the log end. Raises KeyError."""
         self._find(partitions, StartPosition.LATEST)
 
     def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """Go on at what is committed, or as ``auto_offset_reset`` says; of all that is assigned, unless told which."""
+        """Set the position of ``partitions``, or of all that are assigned, to the committed offset.
+
+        Where nothing is committed, ``auto_offset_reset`` decides. Raises KeyError.
+        """
         self._find(partitions, StartPosition.COMMITTED)
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out, once it is known.
+        """The offset of the next record that the user gets; waits until it is known.
 
-        Raises KeyError for what is not assigned, TimeoutError, and what makes it impossible to find out.
+        Raises KeyError for a partition that is not assigned, TimeoutError, and errors of the lookup.
         """
         state = self._partitions[partition]
         async with asyncio.timeout(self._settings.default_api_timeout_ms / 1000):
@@ -470,7 +478,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return state.position
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed for ``partitions``, or for all that is assigned; None where nothing.
+        """The committed offsets of ``partitions``, or of all that are assigned; None where there is none.
 
         Raises NoGroupError, BrokerError, TimeoutError.
         """
@@ -481,16 +489,16 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         return await self._offsets.committed(wanted, self._settings.default_api_timeout_ms)
 
     async def commit(self, offsets: OffsetsToCommit = None, *, timeout_ms: int | None = None) -> None:
-        """Commit ``offsets``, or the positions of all that is assigned, and wait until that is done.
+        """Commit ``offsets``, or the positions of all assigned partitions, and wait for the response.
 
-        What may pass is tried again. Raises NoGroupError, RebalanceInProgressError (poll, then commit again),
+        Retriable errors are retried. Raises NoGroupError, RebalanceInProgressError (poll, then commit again),
         CommitFailedError (others may own the partitions), BrokerError, TimeoutError.
         """
         self._check_connected()
         await self._committer.commit(offsets, timeout_ms or self._settings.default_api_timeout_ms)
 
     def commit_async(self, offsets: OffsetsToCommit = None) -> "asyncio.Task[None]":
-        """Commit as ``commit`` does, without waiting; commits are carried out in order.
+        """``commit`` without waiting; commits are sent in order.
 
         The task raises what ``commit`` raises; a failure is also logged.
         """
@@ -504,9 +512,9 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
             raise ConsumerClosedError("the consumer is closed: make a new one")
 
     def _apply_subscription(self) -> None:
-        """Let the member and the partitions follow what is wanted now."""
+        """Pass the subscription to the group member, or the manual assignment to the fetcher."""
         if not self._open:
-            return  # that is done when the consumer starts
+            return  # `start` calls this again
         wanted, membership, now_ms = self._subscription, self._membership, self._driver.now_ms()
         self._watch()
         if wanted.partitions is not None:
@@ -521,7 +529,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         self._look()
 
     def _subscribe_to_topics(self) -> None:
-        """Subscribe to the topics by name, or to those that match the pattern now; without a group, read all of them."""
+        """Subscribe to the topics by name, or to those that match the pattern now; without a group, assign all partitions."""
         wanted, known = self._subscription, self._cluster.topics
         wanted.match({name: topic.internal for name, topic in known.items()})
         if wanted.pattern is not None:
@@ -538,7 +546,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
             self._driver.execute_actions(self._membership.subscribe(wanted.topics, self._driver.now_ms()))
 
     def _watch(self) -> None:
-        """Keep the metadata fresh of what is wanted."""
+        """Let the network client refresh the metadata of the topics that are consumed."""
         wanted = self._subscription
         self._cluster.watch_all(wanted.pattern is not None)
         self._cluster.watch(
@@ -546,7 +554,7 @@ class Consumer(ClusterQueries, AsyncIterator[ConsumerRecord]):
         )
 
     def _check_connected(self) -> None:
-        """A callback may commit even while the consumer is being closed."""
+        """Raise ConsumerClosedError unless the consumer is connected; it still is while a callback runs in ``stop``."""
         if not self._connected:
             raise ConsumerClosedError("the consumer is not open")
 

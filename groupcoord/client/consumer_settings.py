@@ -1,7 +1,6 @@
-"""The settings of a consumer: Kafka's names with underscores, Kafka's defaults, and what is refused.
+"""The settings of a consumer (``ConsumerConfig``): Kafka's names with underscores, defaults, bounds and documentation.
 
-Source: ``ConsumerConfig``. A setting stands here once, with its default, its bounds and its meaning; a table in
-docs/client.md is generated from it.
+The table of settings in docs/client.md is generated from this file.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,15 +10,16 @@ from typing import Any
 
 from groupcoord.assignors import Assignor
 from groupcoord.client import option_parsing
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.fetcher import FetchSettings
-from groupcoord.client.member.context import ExponentialBackoff, MemberSettings
+from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_parsing import GroupProtocol
 
 Deserializer = Callable[[bytes], Any]
 
 
 def _number(default: int, *, least: int = 0) -> Any:
-    """A whole number, ``least`` or more."""
+    """A field with an integer of ``least`` or more."""
     return field(default=default, metadata={"least": least})
 
 
@@ -30,64 +30,64 @@ class ConsumerSettings:
     bootstrap_servers: str | Iterable[str]
     """``host:port`` of any brokers, in one string with commas between them or in several."""
     group_id: str | None = None
-    """The group to be a member of. Without one, nothing is committed, and the consumer reads all partitions of its topics."""
+    """The consumer group. Without one, nothing is committed, and the consumer reads all partitions of its topics."""
     group_instance_id: str | None = None
-    """Makes it a static member: no goodbye when it closes, and the same partitions when it comes back in time (KIP-345)."""
+    """Makes it a static member: it does not leave when it closes, and keeps its partitions if it rejoins in time (KIP-345)."""
     client_id: str = "groupcoord"
-    """What brokers call it. Kafka's consumer makes up a name of its group and a number."""
+    """The client id in requests. Kafka's consumer generates one from its group and a number."""
     client_rack: str | None = None
-    """Where it runs: replicas that are near are read (KIP-392), and assignors heed it (KIP-881)."""
+    """The rack of the consumer: it fetches from replicas in it (KIP-392), and assignors prefer it (KIP-881)."""
     group_protocol: str = "classic"
     """``classic``: an elected member assigns; ``consumer``: the coordinator does (KIP-848)."""
     group_remote_assignor: str | None = None
-    """The coordinator's assignor, with ``group_protocol="consumer"`` alone; None leaves it to the coordinator."""
+    """The server-side assignor, only with ``group_protocol="consumer"``; None leaves the choice to the coordinator."""
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] | None = None
-    """Assignors, the most wanted first, as names or objects of ``groupcoord.assignors``; classic protocol alone. None is
-    ``range`` and ``cooperative-sticky``: eager until ``range`` is taken away."""
+    """Assignors in order of preference, as names or objects of ``groupcoord.assignors``; classic protocol only. None is
+    ``range`` and ``cooperative-sticky``: eager until all members have removed ``range``."""
     session_timeout_ms: int | None = None
-    """So long the coordinator waits for a heartbeat; classic protocol alone. None is 45000."""
+    """The coordinator removes the member after so long without a heartbeat; classic protocol only. None is 45000."""
     heartbeat_interval_ms: int | None = None
-    """Between two heartbeats; classic protocol alone. None is 3000."""
+    """The time between two heartbeats; classic protocol only. None is 3000."""
     max_poll_interval_ms: int = _number(300_000, least=1)
-    """A user that does not poll for so long is out of the group until it does. An assignor may take so long, too."""
+    """If the user does not poll for so long, the member leaves the group until the next poll. Also the limit of an assignor."""
     max_poll_records: int = _number(500, least=1)
     """The most records that one ``getmany`` returns."""
     auto_offset_reset: str = "latest"
     """Where to begin if nothing is committed or the offset is gone: ``earliest``, ``latest``, or ``none`` for an error."""
     enable_auto_commit: bool | None = None
-    """Are positions committed by themselves? None is True in a group, and False without one."""
+    """Are positions committed automatically? None is True in a group, and False without one."""
     auto_commit_interval_ms: int = _number(5_000)
-    """Between two such commits."""
+    """The time between two automatic commits."""
     isolation_level: str = "read_uncommitted"
-    """``read_committed`` hides records of transactions that are not committed."""
+    """``read_committed`` skips records of transactions that are not committed."""
     key_deserializer: Deserializer | None = None
-    """Called with the bytes of each key; what it returns is the key of the record. None leaves bytes."""
+    """Called with the bytes of each key, returns the key of the record. None leaves bytes."""
     value_deserializer: Deserializer | None = None
     """The same for values."""
     fetch_min_bytes: int = _number(1)
-    """A broker with less to answer waits for more, but no longer than ``fetch_max_wait_ms``."""
+    """A broker with fewer bytes waits for more, but no longer than ``fetch_max_wait_ms``."""
     fetch_max_wait_ms: int = _number(500)
-    """A broker with nothing, or too little, to answer waits so long for more."""
+    """The longest time that a broker waits for ``fetch_min_bytes``."""
     fetch_max_bytes: int = _number(52_428_800)
-    """The most that one answer brings, but for a first batch that is larger."""
+    """The most bytes in one Fetch response, except for a first batch that is larger."""
     max_partition_fetch_bytes: int = _number(1_048_576)
-    """The most that one answer brings of one partition, but for a first batch that is larger."""
+    """The most bytes of one partition in a Fetch response, except for a first batch that is larger."""
     check_crcs: bool = True
-    """Are the checksums of batches compared?"""
+    """Are the CRCs of batches verified?"""
     allow_auto_create_topics: bool = True
-    """May a broker create a topic that is subscribed to, if it is so configured?"""
+    """May a broker create a subscribed topic that does not exist, if ``auto.create.topics.enable`` allows it?"""
     exclude_internal_topics: bool = True
     """Are ``__consumer_offsets`` and ``__transaction_state`` left out of ``topics()`` and of what a pattern matches?"""
     metadata_max_age_ms: int = _number(300_000, least=1)
-    """After so long it asks which topics, partitions and leaders there are, so that new ones are found."""
+    """The age at which metadata is refreshed, so that new topics, partitions and leaders are found."""
     request_timeout_ms: int = _number(30_000, least=1)
-    """A broker that has not answered in so long is taken for gone, and so is one that cannot be connected to."""
+    """The time-out of a request and of opening a connection; then the connection is closed."""
     default_api_timeout_ms: int = _number(60_000, least=1)
-    """So long ``commit``, ``committed``, ``position``, ``end_offsets`` … try before they raise TimeoutError."""
+    """``commit``, ``committed``, ``position``, ``end_offsets`` … raise TimeoutError after so long."""
     retry_backoff_ms: int = _number(100)
-    """Before a request is sent again; it doubles with each attempt."""
+    """The pause before a request is retried; it doubles with each attempt."""
     retry_backoff_max_ms: int = _number(1_000)
-    """It doubles up to this."""
+    """The longest such pause."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -123,11 +123,11 @@ class ConsumerSettings:
 
     @property
     def commits_by_itself(self) -> bool:
-        """Does the consumer commit without being told?"""
+        """Does the consumer commit automatically?"""
         return self.group_id is not None and self.enable_auto_commit is not False
 
     def of_member(self) -> MemberSettings:
-        """Those of the member of the group. Raises ValueError."""
+        """The settings of the group member. Raises ValueError."""
         given = {"session_timeout_ms": self.session_timeout_ms, "heartbeat_interval_ms": self.heartbeat_interval_ms}
         return MemberSettings(
             group_id=self.group_id or "",
@@ -143,7 +143,7 @@ class ConsumerSettings:
         )
 
     def of_fetcher(self) -> FetchSettings:
-        """Those of fetches."""
+        """The settings of the fetcher."""
         return FetchSettings(
             fetch_min_bytes=self.fetch_min_bytes,
             fetch_max_bytes=self.fetch_max_bytes,
@@ -156,7 +156,7 @@ class ConsumerSettings:
         )
 
     def backoff(self, chance: Callable[[], float]) -> ExponentialBackoff:
-        """The pauses before requests are sent again."""
+        """The back-off between retries."""
         return ExponentialBackoff(self.retry_backoff_ms, self.retry_backoff_max_ms, chance)
 
 
@@ -183,7 +183,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "rack_id": "client_rack",
     "rebalance_timeout_ms": "max_poll_interval_ms",
 }
-"""What other clients call them, or one might."""
+"""Names of settings in other clients, and likely mistakes, with the right name."""
 
 LEFT_OUT: Mapping[str, str] = {
     "security_*": "connections are plain: the client speaks neither TLS nor SASL",
@@ -206,11 +206,11 @@ LEFT_OUT: Mapping[str, str] = {
     "topics": 'topics are the first arguments, as in Consumer("orders", "payments")',
     "listener": "on_assigned, on_revoked and on_lost are functions of their own",
 }
-"""What Kafka's consumer, aiokafka or confluent-kafka have as a setting and this client does not, and why; ``*`` is any end."""
+"""Settings of Kafka's consumer, aiokafka and confluent-kafka that this client lacks, and why; ``*`` matches any suffix."""
 
 
 def read_settings(given: Mapping[str, Any]) -> ConsumerSettings:
-    """The settings that are ``given`` by name. Raises ValueError, which says what is near to a name that there is not."""
+    """The settings in ``given``, by name. Raises ValueError, which suggests the nearest name for an unknown one."""
     for name in given:
         if name not in SETTINGS:
             raise ValueError(_unknown(name))

@@ -1,4 +1,4 @@
-"""A function in a thread that no program waits for when it ends."""
+"""Runs a function in a daemon thread, for which the interpreter does not wait when it exits."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def run_in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> "asyncio.Future[Any]":
-    """Call ``function`` in a thread of its own; the future has its result, or what it raised.
+    """Call ``function`` in a thread of its own; the future gets its result or its exception.
 
     ``asyncio.to_thread`` would not do for a function that may never return: its threads are joined when the program ends.
     """

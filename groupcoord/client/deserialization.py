@@ -1,15 +1,16 @@
-"""Keys and values as their user wants them: bytes go through the deserializers when records are handed out."""
+"""Applies the user's key and value deserializers to records before the consumer returns them."""
 
 from collections.abc import Callable
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.assigned_partitions import AssignedPartitions, ConsumerRecord
+from groupcoord.client.assigned_partitions import AssignedPartitions
 from groupcoord.client.client_errors import RecordDeserializationError
+from groupcoord.client.fetched_records import ConsumerRecord
 
 
 class RecordDeserializer:
-    """Deserializes what is handed out of ``partitions``; None stays None. Source: ``CompletedFetch.parseRecord``."""
+    """Deserializes the records taken from ``partitions``; None stays None. Source: ``CompletedFetch.parseRecord``."""
 
     def __init__(
         self,
@@ -22,7 +23,7 @@ class RecordDeserializer:
         self._of_values = of_values
 
     def one(self, record: ConsumerRecord) -> ConsumerRecord:
-        """``record`` for the user. Raises RecordDeserializationError; the record is the next one then, too."""
+        """``record`` deserialized. Raises RecordDeserializationError; the position then stays at the record."""
         if self._of_keys is None and self._of_values is None:
             return record
         try:
@@ -32,9 +33,9 @@ class RecordDeserializer:
             raise
 
     def many(self, taken: dict[TopicPartition, list[ConsumerRecord]]) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """What was taken, for the user, up to the first record of each partition that fails, which will be the next one.
+        """The records of ``taken`` deserialized, of each partition up to the first that fails; the position stays there.
 
-        Raises RecordDeserializationError if that leaves nothing.
+        Raises RecordDeserializationError if no record is left.
         """
         if self._of_keys is None and self._of_values is None:
             return taken
@@ -67,7 +68,7 @@ class RecordDeserializer:
         return record._replace(key=key, value=value)
 
     def _go_back_to(self, record: ConsumerRecord) -> None:
-        """The user has not been given ``record``, nor what comes behind it."""
+        """Move the position back to ``record``, which the user did not get."""
         state = self._partitions[record.topic, record.partition]
         settled = state.settled, state.settled_epoch
         state.move_to(record.offset)

@@ -1,27 +1,25 @@
-"""Fetches records ahead of the user, from as many brokers as lead something, without letting a partition wait for another.
+"""The consumer's Fetcher: keeps Fetch requests in flight to all leaders, and buffers the records ahead of the user.
 
-A fetch that waits for records holds its connection until there are some. So partitions that had records when they were asked
-last are asked on one connection, without waiting, and those that had none on another, with: a busy partition never waits for
-an idle one, and a partition that is paused, or has enough in store, is in neither.
+A Fetch that waits for records blocks its connection. So each broker has two connections: one for partitions whose last fetch
+returned records, whose fetches do not wait, and one for the others, whose fetches do. A busy partition thus never waits for an
+idle one. A partition that is paused, or has enough buffered records, is not fetched.
 
-A partition without a position is given one first: the committed offset, else as the reset policy says.
-
-Sources: ``AbstractFetch``, ``FetchCollector``, ``OffsetFetcher``, ``SubscriptionState``.
+A partition without a position gets one first, from ``position_resolver``. Sources: ``AbstractFetch``, ``FetchCollector``.
 """
 
 import asyncio
-import enum
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition, check_batches
-from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, OffsetError
-from groupcoord.client.committed_offsets import GroupOffsets
-from groupcoord.client.member.context import ExponentialBackoff
-from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
+from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.fetched_records import check_batches
+from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.position_resolver import PositionResolver
 from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -30,140 +28,10 @@ from groupcoord.protocol.apis.fetch import (
     FetchTopic,
     PartitionData,
 )
-from groupcoord.protocol.apis.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
 from groupcoord.protocol.errors import ErrorCode
 
-CONSUMER = -1
-UP_TO_EARLIEST_AND_LATEST = 6
-"""Later versions of ListOffsets only add other timestamps."""
-
-
-class OffsetResetStrategy(enum.Enum):
-    """``auto.offset.reset``: where to begin if nothing is committed, or if what was wanted is not there any more."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    NONE = "none"
-
-    @property
-    def start(self) -> StartPosition | None:
-        """The position that it means; None for ``none``."""
-        return {
-            OffsetResetStrategy.EARLIEST: StartPosition.EARLIEST,
-            OffsetResetStrategy.LATEST: StartPosition.LATEST,
-        }.get(self)
-
-
-class PositionResolver:
-    """Finds positions for partitions that have none."""
-
-    def __init__(
-        self, offsets: GroupOffsets, cluster: NetworkClient, reset: OffsetResetStrategy, *, isolation_level: int
-    ) -> None:
-        self._offsets = offsets
-        self._cluster = cluster
-        self._reset = reset
-        self._isolation_level = isolation_level
-
-    async def from_committed(self, states: Iterable[PartitionState], timeout_ms: int) -> None:
-        """Set positions to the committed offsets; where there are none, as the policy says.
-
-        Raises OffsetError if the policy says nothing, BrokerError, TimeoutError.
-        """
-        asked = {state.partition: (state, state.version) for state in states}
-        committed = await self._offsets.committed(frozenset(asked), timeout_ms)
-        lost = []
-        for partition, (state, version) in asked.items():
-            if state.version != version:
-                continue
-            offset = committed[partition]
-            if offset is not None:
-                state.move_to(offset.offset, offset.leader_epoch)
-            elif self._reset.start is not None:
-                state.find(self._reset.start)
-            else:
-                lost.append(partition)
-        if lost:
-            raise OffsetError(lost, "nothing is committed, and auto_offset_reset is none")
-
-    def out_of_range(self, state: PartitionState) -> None:
-        """The log has no record at the position of ``state``. Raises OffsetError if the policy does not say where to go."""
-        if self._reset.start is None:
-            where = f"there is no offset {state.fetched_to} (any more), and auto_offset_reset is none"
-            raise OffsetError([state.partition], where)
-        state.find(self._reset.start)
-
-    async def from_log(self, states: Iterable[PartitionState]) -> bool:
-        """Set the positions that are to be the start or the end of the log. Returns whether every leader has answered.
-
-        Raises BrokerError.
-        """
-        by_leader: dict[int, list[tuple[PartitionState, StartPosition, PartitionLeader]]] = {}
-        complete = True
-        for state in states:
-            place = self._cluster.leader_of(state.partition)
-            if place is None or state.start is None:
-                complete = False
-            else:
-                by_leader.setdefault(place.leader, []).append((state, state.start, place))
-        for leader, of_leader in by_leader.items():
-            complete &= await self._ask(leader, of_leader)
-        if not complete:
-            self._cluster.request_refresh()
-        return complete
-
-    async def _ask(self, leader: int, wanted: list[tuple[PartitionState, StartPosition, PartitionLeader]]) -> bool:
-        asked = {state.partition: (state, state.version) for state, _, _ in wanted}
-        by_topic: dict[str, list[ListOffsetsPartition]] = {}
-        for state, start, place in wanted:
-            topic, number = state.partition
-            by_topic.setdefault(topic, []).append(
-                ListOffsetsPartition(
-                    partition_index=number, current_leader_epoch=place.leader_epoch, timestamp=start.value
-                )
-            )
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER,
-            isolation_level=self._isolation_level,
-            topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(each)) for name, each in by_topic.items()),
-        )
-        try:
-            answer: ListOffsetsResponse = await self._cluster.request_of(
-                leader, request, ConnectionPurpose.GENERAL, limit=UP_TO_EARLIEST_AND_LATEST
-            )
-        except DisconnectedError:
-            return False
-        complete = True
-        for topic_answer in answer.topics:
-            for each in topic_answer.partitions:
-                if (code := ErrorCode(each.error_code)).retriable:
-                    self._cluster.tell(f"records of {topic_answer.name}-{each.partition_index}", code.name)
-                complete &= _take(
-                    asked, (topic_answer.name, each.partition_index), ErrorCode(each.error_code), each.offset
-                )
-        return complete
-
-
-def _take(
-    asked: dict[TopicPartition, tuple[PartitionState, int]], partition: TopicPartition, code: ErrorCode, offset: int
-) -> bool:
-    state, version = asked[partition]
-    if code.retriable:
-        return False
-    if code:
-        raise BrokerError(code, f"the offsets of {partition[0]}-{partition[1]}")
-    if state.version == version:
-        state.move_to(offset)
-    return True
-
-
 BY_NAME = 12
-"""The last version of Fetch that names topics; the later ones have ids."""
+"""The last version of Fetch with topic names; later ones have topic ids."""
 _STALE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -183,26 +51,26 @@ _STALE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """Kafka's settings of fetches, under Kafka's names."""
+    """The fetch settings of a consumer, under Kafka's names."""
 
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     max_partition_fetch_bytes: int = 1_048_576
     enough_records: int = 500
-    """A partition with so many buffered records is not fetched."""
+    """A partition with at least this many buffered records is not fetched."""
     check_crcs: bool = True
     isolation_level: int = 0
-    """0: everything; 1: only what is committed."""
+    """0: read_uncommitted; 1: read_committed."""
     rack_id: str = ""
 
 
 _Work = Callable[[list[PartitionState]], Coroutine[Any, Any, None]]
-"""Work for partitions whose positions have not changed since it was started."""
+"""A task for partitions; it gets those whose positions have not changed since it was started."""
 
 
 def _records_of(state: PartitionState) -> str:
-    """The subject of trouble with a partition."""
+    """The subject under which failures of a partition are logged."""
     return f"records of {state.partition[0]}-{state.partition[1]}"
 
 
@@ -247,7 +115,7 @@ class Fetcher:
             raise self._errors.pop(0)
 
     def send_fetches(self, changed: Iterable[TopicPartition] | None = None) -> None:
-        """Start the fetches and the lookups of positions that are possible now; of ``changed`` if all others are as before."""
+        """Start the fetches and position lookups that are possible now; with ``changed``, only those of its partitions."""
         if self._stopped:
             return
         now_ms = self._now_ms()
@@ -308,7 +176,7 @@ class Fetcher:
             self._errors.append(error)
 
     def _schedule_retry(self, now_ms: int) -> None:
-        """Wake up when a partition that had an error may be asked again."""
+        """Set the timer for the end of the back-off of a partition that had an error."""
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -389,7 +257,7 @@ class Fetcher:
         for data in of_topic.partitions:
             sent = asked.get((name, data.partition_index))
             if sent is None or sent.state.version != sent.version:
-                continue  # it was sought elsewhere, or revoked, while this was on its way
+                continue  # a seek or revocation happened while the request was in flight
             try:
                 self._take(sent, data)
             except ClientError as error:
@@ -403,7 +271,7 @@ class Fetcher:
             self._store(state, data)
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.read_replica is not None:
-                state.read_replica = None  # the leader may have what the replica has not
+                state.read_replica = None  # the leader may have records that the follower lacks
             else:
                 self._locator.out_of_range(state)
         elif code in _STALE:

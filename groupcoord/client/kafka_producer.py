@@ -1,10 +1,10 @@
-"""The producer for asyncio::
+"""Producer, the asyncio counterpart of Kafka's ``KafkaProducer``::
 
     async with Producer("localhost:9092") as producer:
         stored = await producer.send("orders", b"an espresso", key=b"table 7")
         print(await stored)
 
-``send`` puts a record into a batch and returns; the future is done when the broker has acknowledged the record.
+``send`` adds the record to a batch and returns a future, which is done when the broker has acknowledged the record.
 """
 
 import asyncio
@@ -26,15 +26,16 @@ from groupcoord.client.producer.producer_errors import (
     RecordTooLargeError,
     TransactionTimeoutError,
 )
-from groupcoord.client.producer.producer_record import Headers, RecordMetadata, header_pairs, require_bytes
 from groupcoord.client.producer.record_accumulator import SMALL_OVERHEAD_BYTES, Appended, TopicQueues
+from groupcoord.client.producer.record_arguments import Headers, header_pairs, require_bytes
+from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.client.producer.transaction_manager import GroupMetadata, ProducerState, TransactionManager
 from groupcoord.client.producer_driver import ProducerDriver
 from groupcoord.core.events import Event
 from groupcoord.partitioners import KEYED
 
 CLOSE_TIMEOUT_MS = 5_000
-"""``stop`` gives up when nothing has been acknowledged for so long."""
+"""``stop`` gives up after so long without an acknowledgement."""
 _ENDING = (ProducerState.ABORTING_TRANSACTION, ProducerState.COMMITTING_TRANSACTION)
 _OPEN = (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR)
 _hash_key = KEYED["java"]
@@ -42,20 +43,20 @@ _hash_key = KEYED["java"]
 Serializer = Callable[[Any], bytes | None]
 Partitioner = Callable[..., int]
 _Record = tuple[str, int | None, int, bytes | None, bytes | None, HeaderPairs, Any]
-"""What ``Sender.append`` takes, but for the time."""
+"""The arguments of ``Sender.append``, without the time."""
 
 
 class Producer:
     """A producer, open while its ``async with`` block runs, or from ``start`` to ``stop``.
 
-    ``bootstrap_servers`` is ``host:port`` of any brokers. ``key_serializer`` and ``value_serializer`` make bytes.
-    ``partitioner`` is called with the key in bytes, all partitions and those with a leader, as in aiokafka, for every record
-    whose partition is not given; a partitioner of :mod:`groupcoord.partitioners` is told its topic and size, too. ``chance``
-    answers a number from 0 up to 1, which chooses partitions and spreads back-offs; ``listeners`` are told each step
-    (:mod:`groupcoord.client.producer.producer_events`). ``settings`` are those of
-    :class:`~groupcoord.client.producer.producer_config.ProducerConfig`, Kafka's, times in milliseconds and sizes in bytes.
+    ``bootstrap_servers`` is ``host:port`` of any brokers. ``key_serializer`` and ``value_serializer`` return bytes.
+    ``partitioner`` is called for every record without a partition, as in aiokafka: with the key as bytes, all partitions and
+    those with a leader; a partitioner of :mod:`groupcoord.partitioners` also gets the topic and the size. ``chance`` returns a
+    number from 0 up to 1, for the choice of partitions and the jitter of back-offs. ``listeners`` are called with an event for
+    each step (:mod:`groupcoord.client.producer.producer_events`). ``settings`` are the fields of
+    :class:`~groupcoord.client.producer.producer_config.ProducerConfig`; times are milliseconds and sizes bytes.
 
-    Raises ValueError for settings that cannot work or that there are not.
+    Raises ValueError for unknown settings and for settings that cannot work.
     """
 
     def __init__(
@@ -112,9 +113,9 @@ class Producer:
         await self.stop()
 
     async def start(self) -> None:
-        """Find the cluster and, with a ``transactional_id``, fence who had it before.
+        """Connect to the cluster and, with a ``transactional_id``, initialise transactions, which fences older producers.
 
-        Raises DisconnectedError if no broker can be reached, and what makes transactions impossible.
+        Raises DisconnectedError if no broker can be reached, and errors of InitProducerId.
         """
         self._loop = asyncio.get_running_loop()
         try:
@@ -128,10 +129,10 @@ class Producer:
             raise
 
     async def stop(self, *, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
-        """Send what is there, wait until it is acknowledged, and close the connections.
+        """Send the buffered records, wait until they are acknowledged, and close the connections.
 
-        A transaction that is open is aborted. When nothing has been acknowledged for ``timeout_ms``, the rest is given up:
-        its futures raise ProducerClosedError.
+        An open transaction is aborted. If nothing is acknowledged for ``timeout_ms``, the rest is given up: the futures of
+        these records raise ProducerClosedError.
         """
         if self._open:
             self._open = False
@@ -144,7 +145,7 @@ class Producer:
         await self._driver.stop(ProducerClosedError("the producer was stopped before the record was acknowledged"))
 
     async def _finished(self, timeout_ms: int) -> None:
-        """Wait until nothing is left to be acknowledged, or nothing has been for ``timeout_ms``."""
+        """Wait until all records are acknowledged, or until none was acknowledged for ``timeout_ms``."""
         acknowledged, until_s = -1, 0.0
         transactions = self._driver.transactions
         while self._accumulator.incomplete or (transactions is not None and transactions.state in _ENDING):
@@ -168,13 +169,13 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> "asyncio.Future[RecordMetadata]":
-        """Put a record into the batch of its partition; the future has its place when it is acknowledged.
+        """Add a record to the batch of its partition; the future returns its RecordMetadata when it is acknowledged.
 
-        It waits, ``max_block_ms`` at most, for the partitions of a topic that is new to it, and for memory. Raises
-        ProducerClosedError, MetadataTimeoutError, BufferExhaustedError, RecordTooLargeError; TypeError for what is not bytes;
-        ValueError for a partition that the topic has not; BrokerError for a topic that cannot be; with transactions
-        TransactionStateError. The future raises BrokerError, DeliveryTimeoutError, ProducerClosedError and, if its
-        transaction is aborted first, TransactionAbortedError.
+        It waits, for ``max_block_ms`` at most, for the metadata of a new topic and for buffer memory. Raises
+        ProducerClosedError, MetadataTimeoutError, BufferExhaustedError, RecordTooLargeError; TypeError if key or value are not
+        bytes; ValueError for a partition that the topic does not have; BrokerError for an invalid or forbidden topic; with
+        transactions TransactionStateError. The future raises BrokerError, DeliveryTimeoutError, ProducerClosedError and, if
+        its transaction is aborted first, TransactionAbortedError.
         """
         key, value = self._as_bytes(key, value)
         pairs: HeaderPairs = () if not headers else _checked(headers)
@@ -202,7 +203,7 @@ class Producer:
         if appended.opened or appended.ready:
             self._driver.wake()
             if appended.opened:
-                await asyncio.sleep(0)  # whoever sends all the time lets others, and the sender, have their turn
+                await asyncio.sleep(0)  # a loop of sends lets other tasks, such as the sender, run
         return stored
 
     async def send_and_wait(
@@ -214,11 +215,11 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> RecordMetadata:
-        """Where the record is, as soon as it is acknowledged. Raises what ``send`` and its future raise."""
+        """Send a record and wait until it is acknowledged. Raises what ``send`` and its future raise."""
         return await (await self.send(topic, value, key, partition, timestamp_ms, headers))
 
     async def flush(self) -> None:
-        """Send all that is there without lingering, and wait until each record is acknowledged, or given up."""
+        """Send all buffered records without lingering, and wait until each is acknowledged or given up."""
         pending = self._accumulator.flush()
         if pending:
             self._driver.wake()
@@ -236,14 +237,14 @@ class Producer:
             key = self._serialize_key(key)
         if self._serialize_value is not None:
             value = self._serialize_value(value)
-        if type(key) is not bytes:  # a call for nothing, for every record, costs more than this
+        if type(key) is not bytes:  # saves a function call per record
             require_bytes("key", key)
         if type(value) is not bytes:
             require_bytes("value", value)
         return key, value
 
     def _choose(self, topic: str, queues: TopicQueues, key: bytes | None, value: bytes | None) -> int | None:
-        """Where the record goes; None: where those without a key go."""
+        """The partition of the record; None: the sticky partition for records without a key."""
         if self._partitioner is None:
             keyless = key is None or self._config.partitioner_ignore_keys
             return None if keyless else _hash_key(key or b"", queues.partition_count)
@@ -263,13 +264,13 @@ class Producer:
                 raise RecordTooLargeError(f"the record takes up to {size:,} bytes, and {name} is {most:,}")
 
     async def _append_when_possible(self, record: _Record) -> Appended:
-        """Wait until there is memory. Raises BufferExhaustedError, and what else keeps the record from being sent."""
+        """Append the record as soon as there is memory. Raises BufferExhaustedError, and other errors of the producer."""
         self._sender.memory_is_short(self._now_ms())
         self._accumulator.waiting_for_memory += 1
         appended: Appended | None = None
         try:
             async with asyncio.timeout(self._config.max_block_ms / 1000):
-                self._driver.wake()  # what is in the way of it does not linger any more
+                self._driver.wake()  # batches do not linger while a record waits for memory
                 while appended is None:
                     await self._driver.changed.wait()
                     self._check_can_send()
@@ -299,7 +300,7 @@ class Producer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """The block is a transaction: committed at its end, and aborted if it is left by an error."""
+        """Run the block in a transaction: committed at its end, aborted if the block raises."""
         manager = self._manager()
         await self.begin_transaction()
         try:
@@ -311,15 +312,15 @@ class Producer:
         await self.commit_transaction()
 
     async def begin_transaction(self) -> None:
-        """What is sent from now on is part of a transaction. Raises TransactionStateError."""
+        """Begin a transaction. Raises TransactionStateError."""
         self._manager().begin_transaction()
         self._driver.wake()
 
     async def commit_transaction(self) -> None:
-        """Wait until all that was sent is acknowledged, and commit it.
+        """Wait until all sent records are acknowledged, and commit the transaction.
 
-        Raises what keeps the transaction from being committed: then it can only be aborted, unless the producer is of no use
-        any more. After a TransactionTimeoutError, when that took ``max_block_ms``, it may be called again.
+        Raises the error that prevents the commit: then the transaction can only be aborted, unless the error is fatal. After a
+        TransactionTimeoutError, raised after ``max_block_ms``, it may be called again.
         """
         manager = self._manager()
         await self.flush()
@@ -330,9 +331,9 @@ class Producer:
         await self._transaction_is(ProducerState.READY)
 
     async def abort_transaction(self) -> None:
-        """Take back what was sent; what is not under way is not sent. It may be called again after a TransactionTimeoutError.
+        """Abort the transaction; its unsent records are dropped. It may be called again after a TransactionTimeoutError.
 
-        Raises what makes the producer of no use any more.
+        Raises the fatal error of the producer, if any.
         """
         manager = self._manager()
         if manager.state is not ProducerState.ABORTING_TRANSACTION:
@@ -342,10 +343,10 @@ class Producer:
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, int], group: GroupMetadata | str
     ) -> None:
-        """Commit ``offsets``, each of the next record to consume, with the transaction.
+        """Commit ``offsets``, each that of the next record to consume, as part of the transaction.
 
-        ``group`` is what ``Consumer.group_metadata()`` says, so that a member that is out of its group cannot (KIP-447), or
-        the name of a group alone. Raises what keeps the transaction from being committed.
+        ``group`` is ``Consumer.group_metadata()``, so that the coordinator rejects a member that has left its group (KIP-447),
+        or a group id alone. Raises the error that prevents the commit.
         """
         manager = self._manager()
         manager.send_offsets_to_transaction(offsets, GroupMetadata(group) if isinstance(group, str) else group)
@@ -358,7 +359,7 @@ class Producer:
         return self._driver.transactions
 
     async def _transaction_is(self, state: ProducerState, until: Callable[[], bool] = lambda: True) -> None:
-        """Wait for that state. Raises the error that keeps it from being reached, and TransactionTimeoutError."""
+        """Wait for that state. Raises the error of the transaction, and TransactionTimeoutError."""
         manager = self._manager()
         self._driver.wake()
         try:

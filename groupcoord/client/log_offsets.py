@@ -1,4 +1,4 @@
-"""Offsets in logs, asked of their leaders: where a log begins and ends, and which record was the first from a time on.
+"""ListOffsets requests to the leaders of partitions: log start and end offsets, and offsets by timestamp.
 
 Source: ``OffsetFetcher.fetchOffsetsByTimes``.
 """
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, DisconnectedError
-from groupcoord.client.fetcher import CONSUMER, UP_TO_EARLIEST_AND_LATEST
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.position_resolver import CONSUMER, UP_TO_EARLIEST_AND_LATEST
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -23,11 +23,11 @@ from groupcoord.protocol.errors import ErrorCode
 EARLIEST = -2
 LATEST = -1
 NO_OFFSET = -1
-"""The answer where no record is as young as the asked time."""
+"""The response if no record has the requested timestamp or a later one."""
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The offset of a record, its time in milliseconds since 1970, and the epoch of its leader; -1 where there is none."""
+    """The offset, timestamp (ms since 1970) and leader epoch of a record; each -1 if there is none."""
 
     offset: int
     timestamp_ms: int
@@ -37,7 +37,7 @@ class OffsetAndTimestamp(NamedTuple):
 async def ask_leader(
     cluster: NetworkClient, leader: int, topics: Mapping[str, list[ListOffsetsPartition]], isolation_level: int
 ) -> ListOffsetsResponse:
-    """What the broker ``leader`` says of the partitions that are asked for, by their topics. Raises ClientError."""
+    """The ListOffsets response of the broker ``leader`` for ``topics``. Raises ClientError."""
     request = ListOffsetsRequest(
         replica_id=CONSUMER,
         isolation_level=isolation_level,
@@ -50,7 +50,7 @@ async def ask_leader(
 
 
 class LogOffsets:
-    """Asks the leaders of partitions; what may pass is tried again until a time-out."""
+    """Sends ListOffsets to the leaders of partitions, and retries retriable errors until a time-out."""
 
     def __init__(self, cluster: NetworkClient, backoff: ExponentialBackoff, *, isolation_level: int) -> None:
         self._cluster = cluster
@@ -65,9 +65,9 @@ class LogOffsets:
     async def at_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """The first record of each partition that is not older than its time; offset -1 if there is none.
+        """The first record of each partition with the given timestamp or a later one; offset -1 if there is none.
 
-        Raises BrokerError, TimeoutError, which names the partitions that nobody answered for.
+        Raises BrokerError, and TimeoutError, which names the partitions without a response.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         attempts = 0
@@ -86,7 +86,7 @@ class LogOffsets:
     async def _ask(
         self, wanted: Mapping[TopicPartition, int], found: dict[TopicPartition, OffsetAndTimestamp], *, refresh: bool
     ) -> None:
-        """Ask once for what is ``wanted``; answers go into ``found``."""
+        """Send one round of requests for ``wanted``; results go into ``found``."""
         unknown = [topic for topic, number in wanted if refresh or self._cluster.leader_of((topic, number)) is None]
         try:
             if unknown:

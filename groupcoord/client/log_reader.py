@@ -1,4 +1,4 @@
-"""Reads the logs of a running cluster, groupcoord's or Kafka's, without a group: blocking, for commands and tasks of Spark."""
+"""LogReader fetches partitions of a running cluster without a consumer group; blocking, for commands and Spark tasks."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
 from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.fetched_records import ConsumerRecord, decode_records
 from groupcoord.client.fetcher import BY_NAME
 from groupcoord.client.log_offsets import ask_leader
-from groupcoord.client.member.actions import metadata_request
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.member.request_builders import metadata_request
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
 from groupcoord.protocol.apis.describe_configs import (
@@ -35,32 +35,32 @@ REQUEST_TIMEOUT_MS = 30_000
 LATEST, EARLIEST = -1, -2
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ONE_BATCH = 1
-"""So few bytes that a broker gives one batch, however large that is (KIP-74)."""
+"""``max_bytes`` of a fetch of one batch: a broker returns the first batch whatever its size (KIP-74)."""
 MANY_BATCHES = 1 << 20
 BROKER = 4
-"""The type of resource that a broker is for DescribeConfigs."""
+"""The resource type of a broker in DescribeConfigs."""
 _FIRST_PAUSE_S = 0.1
 T = TypeVar("T")
 
 
 class FetchedBatches(NamedTuple):
-    """Bytes of whole batches, and (producer id, first offset) of each aborted transaction in them."""
+    """Whole record batches as bytes, and (producer id, first offset) of each aborted transaction in them."""
 
     records: bytes
     aborted: list[tuple[int, int]]
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that has no end yet in a partition, and the offset of its first record there."""
+    """An open transaction of a partition, and the offset of its first record there."""
 
     producer_id: int
     first_offset: int
 
 
 class LogReader:
-    """The cluster that one of the ``bootstrap`` brokers belongs to.
+    """Reads from the cluster of the ``bootstrap`` brokers.
 
-    After a retriable error a request is sent again, ``tries`` times in all; the pauses double from a tenth of a second.
+    After a retriable error a request is sent again, ``tries`` times in all; the pauses double, starting at 0.1 s.
     Every method raises DisconnectedError, UnsupportedVersionError, AuthenticationError and BrokerError.
     """
 
@@ -102,34 +102,34 @@ class LogReader:
         self._runner.close()
 
     def cluster_id(self) -> str | None:
-        """The id of the cluster, where it has one (since Kafka 0.10.1)."""
+        """The cluster id; None before Kafka 0.10.1."""
         answer = self._runner.run(self._cluster.request_any(metadata_request(())))
         found: str | None = answer.cluster_id
         return found
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
-        """The id of ``topic``, if ``partitions`` has found it and it has one."""
+        """The topic id; None if ``partitions`` has not looked the topic up, or if it has none."""
         return self._cluster.topic_id(topic)
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """The partitions of those of ``topics`` that exist."""
+        """The partition numbers of each of ``topics`` that exists."""
         names = sorted(set(topics))
         self._retry(lambda: self._refresh(names))
         return {name: sorted(self._cluster.topics[name].partitions) for name in names if name in self._cluster.topics}
 
     def offsets(self, wanted: Collection[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        """The offset of each of ``wanted`` at EARLIEST or LATEST. Partitions that do not exist are missing."""
+        """The offset of each of ``wanted`` at EARLIEST or LATEST; partitions that do not exist are left out."""
         return self._retry(lambda: self._offsets(sorted(wanted), timestamp))
 
     def fetch(self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0) -> FetchedBatches:
-        """Whole batches from ``offset`` on, of which the first may begin before it; none if there are none.
+        """Whole batches from ``offset`` on, of which the first may begin before it; none at the end of the log.
 
         Raises BrokerError: OFFSET_OUT_OF_RANGE if the log begins after ``offset`` or ends before it.
         """
         return self._retry(lambda: self._fetch(partition, offset, max_bytes, max_wait_ms))
 
     def first_record(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
-        """The record at ``offset``, or the first one behind it; None if there are at most markers of transactions.
+        """The first record at or after ``offset``, control records aside; None if there is none.
 
         Raises BrokerError as ``fetch`` does, and CorruptRecordsError.
         """
@@ -138,15 +138,15 @@ class LogReader:
             records, offset = decode_records(partition, data, offset)
             if records:
                 return records[0]
-            max_bytes = MANY_BATCHES  # markers, or what compaction has left of a batch
+            max_bytes = MANY_BATCHES  # a control batch, or a batch emptied by compaction
         return None
 
     def open_transactions(self, partition: TopicPartition) -> list[OpenTransaction]:
-        """The open transactions of ``partition``, the first to begin first (DescribeProducers, KIP-664)."""
+        """The open transactions of ``partition``, oldest first (DescribeProducers, KIP-664)."""
         return self._retry(lambda: self._open_transactions(partition))
 
     def broker_property(self, name: str) -> str | None:
-        """What the property ``name`` is at one of the brokers; None if there is no such property."""
+        """The value of the broker config ``name`` at one of the brokers; None if there is no such config."""
         return self._retry(lambda: self._broker_property(name))
 
     def _retry(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:

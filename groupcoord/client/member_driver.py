@@ -1,4 +1,4 @@
-"""Drives a member on asyncio: a task for each action that takes time, one timer for its next deadline."""
+"""Drives the consumer's group member on asyncio: runs its actions as tasks, and one timer for its next deadline."""
 
 import asyncio
 import inspect
@@ -8,26 +8,26 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition, run_assignor
 from groupcoord.client.assigned_partitions import AssignedPartitions
-from groupcoord.client.client_errors import ErrorReaction
 from groupcoord.client.daemon_thread import run_in_daemon_thread
+from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 
 SLOW_ASSIGNOR_MS = 5_000
-"""An assignor that takes longer is told of."""
+"""A warning is logged about an assignor that takes longer."""
 _TOLD_OTHERWISE = frozenset({ErrorReaction.REJOIN.value, ErrorReaction.FIND_COORDINATOR.value})
-"""Reactions to what is an ordinary rebalance, or is told as trouble with the coordinator."""
+"""Reactions that are not logged as failures here: an ordinary rebalance, and the loss of the coordinator, logged elsewhere."""
 Callback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 
 class MemberDriver(ActionExecutor):
-    """Drives one member of one group on the running loop. ``on_progress`` is called when a poll may have something to do."""
+    """Drives one member on the running loop. ``on_progress`` is called when a waiting poll should look again."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class MemberDriver(ActionExecutor):
         return asyncio.current_task() in self._callback_tasks
 
     def raise_errors(self) -> None:
-        """Raise an error that is due to the user: each once, the fatal one every time."""
+        """Raise the next error for the user: each once, a fatal one every time."""
         self.raise_last_errors()
         if self._failure is not None:
             raise self._failure
@@ -91,7 +91,7 @@ class MemberDriver(ActionExecutor):
             super().execute_actions(actions)
 
     async def coordinator(self) -> a.CoordinatorNode:
-        """The coordinator, as soon as it is known. Raises the error that ended the member."""
+        """Wait for the coordinator. Raises the error that ended the member."""
         while self.membership.coordinator is None:
             if self.membership.failure is not None:
                 raise self.membership.failure
@@ -100,7 +100,7 @@ class MemberDriver(ActionExecutor):
         return self.membership.coordinator
 
     async def ask_coordinator(self, coordinator: a.CoordinatorNode, request: Any, *, limit: int | None = None) -> Any:
-        """The answer of ``coordinator``. Raises DisconnectedError, UnsupportedVersionError."""
+        """Send ``request`` to ``coordinator`` and return the response. Raises DisconnectedError, UnsupportedVersionError."""
         return await self._cluster.request_at(
             (coordinator.host, coordinator.port), request, ConnectionPurpose.GENERAL, limit=limit
         )
@@ -174,7 +174,7 @@ class MemberDriver(ActionExecutor):
         self._watch_for_trouble(action.event)
 
     def tell(self, event: Event) -> None:
-        """Tell the listeners."""
+        """Pass ``event`` to the listeners."""
         for listener in self._listeners:
             try:
                 listener(event)
@@ -186,7 +186,7 @@ class MemberDriver(ActionExecutor):
         return f"the membership in {self.membership.settings.group_id}"
 
     def _watch_for_trouble(self, event: Event) -> None:
-        """Some steps of a member are trouble, and what ends it; a rebalance is none."""
+        """Log the events that are failures or end a failure; an ordinary rebalance is none."""
         coordinator = f"the coordinator of {self.membership.settings.group_id}"
         match event:
             case e.CoordinatorFound():
@@ -238,8 +238,7 @@ class MemberDriver(ActionExecutor):
         )
 
     async def _assign(self, action: a.RunAssignor) -> Any:
-        # In a thread: an assignor that takes a minute must not stop the heartbeats that keep its member alive. No program
-        # waits for it when it ends: it may never return.
+        # In a thread, so that a slow assignor does not stop the heartbeats; a daemon thread, because it may never return.
         subject = f"the assignor {action.assignor.name}"
         why = f"it has not ended after {SLOW_ASSIGNOR_MS} ms, and may take max_poll_interval_ms"
         slow = asyncio.get_running_loop().call_later(SLOW_ASSIGNOR_MS / 1000, self._troubles.begin, subject, why)

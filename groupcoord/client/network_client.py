@@ -11,8 +11,8 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import ClientError, ConnectionClosedError, DisconnectedError
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
-from groupcoord.client.member.actions import MetadataSnapshot, metadata_request
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.member.request_builders import MetadataSnapshot, metadata_request
 from groupcoord.client.option_parsing import Address
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
@@ -20,7 +20,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ConnectionPurpose(enum.Enum):
-    """What a connection is for. A broker answers its requests in order, so requests that may wait need another."""
+    """What a connection is used for. A broker responds in order, so requests that wait have a connection of their own."""
 
     GENERAL = "what is answered at once"
     PARKING = "JoinGroup and SyncGroup, which wait for other members"
@@ -39,7 +39,7 @@ class BrokerMetadata(NamedTuple):
 
 
 class PartitionLeader(NamedTuple):
-    """The leader of a partition, its epoch, and the replicas."""
+    """The leader of a partition, its epoch, and the ids of the replicas."""
 
     leader: int
     leader_epoch: int
@@ -53,14 +53,14 @@ class TopicMetadata:
     topic_id: uuid.UUID | None
     partitions: dict[int, PartitionLeader] = field(default_factory=dict)
     internal: bool = False
-    """Does the cluster keep its own state in it?"""
+    """Is it an internal topic?"""
 
 
 NO_LEADER = -1
 
 
 class NetworkClient:
-    """Metadata of the cluster of the ``bootstrap`` brokers; ``on_change`` is called after every refresh."""
+    """Connections to the cluster of the ``bootstrap`` brokers, and its metadata; ``on_change`` is called after a refresh."""
 
     def __init__(
         self,
@@ -105,12 +105,12 @@ class NetworkClient:
         *,
         limit: int | None = None,
     ) -> Any:
-        """The answer of the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
+        """Send ``request`` to the broker at ``address``. Raises DisconnectedError, UnsupportedVersionError."""
         try:
             connection = await self._connected(address, purpose)
             answer = await connection.request(request, timeout_ms or self._request_timeout_ms, limit=limit)
         except ConnectionClosedError:
-            raise  # this client closed it, which is no trouble
+            raise  # this client closed it, which is no failure
         except DisconnectedError as problem:
             self.tell(_named(address), str(problem))
             raise
@@ -127,11 +127,11 @@ class NetworkClient:
         *,
         limit: int | None = None,
     ) -> Any:
-        """The answer of broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
+        """Send ``request`` to broker ``node_id``. Raises DisconnectedError, also for an unknown broker."""
         return await self.request_at(self._address(node_id), request, purpose, timeout_ms, limit=limit)
 
     async def connection_to(self, node_id: int, purpose: ConnectionPurpose) -> BrokerConnection:
-        """The connection to broker ``node_id``. Raises DisconnectedError, also for a broker that is not known any more."""
+        """The connection to broker ``node_id``. Raises DisconnectedError, also for an unknown broker."""
         return await self._connected(self._address(node_id), purpose)
 
     def _address(self, node_id: int) -> Address:
@@ -141,7 +141,7 @@ class NetworkClient:
         return broker.host, broker.port
 
     async def request_any(self, request: Any, timeout_ms: int | None = None) -> Any:
-        """The answer of the first broker that gives one. Raises DisconnectedError if none does."""
+        """Send ``request`` to one broker after the other until one responds. Raises DisconnectedError if none does."""
         known = [(broker.host, broker.port) for broker in self.brokers.values()]
         connected = [address for address, purpose in self._connections if purpose is ConnectionPurpose.GENERAL]
         problem: DisconnectedError | None = None
@@ -172,13 +172,13 @@ class NetworkClient:
         connecting = self._connections.get(key)
         if connecting is None or _is_over(connecting):
             if connecting is not None:
-                _close(connecting)  # one whose login ends is still there
+                _close(connecting)  # it is still open if only its SASL session ends
             opening = BrokerConnection.connect(
                 *address, client_id=self._client_id, timeout_ms=self._request_timeout_ms, security=self._security
             )
             connecting = self._connections[key] = asyncio.create_task(opening)
         try:
-            # Several may wait for one connection to open, and each may stop waiting.
+            # Several tasks may wait for one connection; a cancelled one must not cancel the others.
             return await asyncio.shield(connecting)
         except asyncio.CancelledError:
             if connecting.cancelled():
@@ -188,11 +188,11 @@ class NetworkClient:
     # Metadata.
 
     def request_refresh(self) -> None:
-        """Metadata seems to be out of date: refresh it soon."""
+        """Refresh the metadata soon: it seems to be stale."""
         self._refresh_requested.set()
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Refresh the metadata of exactly ``topics`` from now on; new ones at once."""
+        """Refresh the metadata of exactly ``topics`` periodically; that of new ones at once."""
         watched = frozenset(topics)
         if watched - self.watched - self.topics.keys():
             self._refresh_requested.set()
@@ -201,13 +201,13 @@ class NetworkClient:
         self.watched = watched
 
     def watch_all(self, wanted: bool) -> None:
-        """Refresh the metadata of all topics from now on, at once for the first time, or no more than those of ``watch``."""
+        """Refresh the metadata of all topics periodically, beginning now; with ``wanted`` false, only those of ``watch``."""
         if wanted and not self.watches_all:
             self._refresh_requested.set()
         self.watches_all = wanted
 
     async def refresh(self, topics: Iterable[str] | None) -> None:
-        """Fetch metadata of ``topics``, or of all for None, and of the brokers now.
+        """Fetch metadata of the brokers and of ``topics`` (None: all topics) now.
 
         Raises DisconnectedError, UnsupportedVersionError.
         """
@@ -225,9 +225,9 @@ class NetworkClient:
         return {topic.name: topic.is_internal for topic in answer.topics if topic.name}
 
     async def refresh_by_id(self, topic_ids: Iterable[uuid.UUID]) -> MetadataSnapshot:
-        """Fetch metadata of the topics with these ids now; all topics that are known then.
+        """Fetch metadata of the topics with these ids now; returns all known topics.
 
-        Their metadata is refreshed from now on. Raises DisconnectedError, UnsupportedVersionError.
+        The metadata of these topics is refreshed from now on. Raises DisconnectedError, UnsupportedVersionError.
         """
         answer = await self._ask(metadata_request((), topic_ids=topic_ids))
         found = {topic.name: topic for topic in answer.topics if topic.name}
@@ -246,7 +246,7 @@ class NetworkClient:
         return answer
 
     def _forget_brokers(self) -> None:
-        """There is no trouble with a broker that is not part of the cluster any more."""
+        """End the logged failures of brokers that have left the cluster."""
         if self._troubles is not None:
             known = {_named((each.host, each.port)) for each in self.brokers.values()} | set(
                 map(_named, self._bootstrap)
@@ -275,7 +275,7 @@ class NetworkClient:
             )
 
     def tell(self, subject: str, problem: str = "") -> None:
-        """There is a ``problem`` with ``subject``, or none any more."""
+        """Log that there is a ``problem`` with ``subject``, or, with "", that it is over."""
         if self._troubles is not None and problem:
             self._troubles.begin(subject, problem)
         elif self._troubles is not None:
@@ -289,7 +289,7 @@ class NetworkClient:
             try:
                 async with asyncio.timeout(self._backoff.delay_ms(attempts - 1) / 1000 if failing else self._max_age_s):
                     await self._refresh_requested.wait()
-                    # However many requests there are, one refresh per back-off is enough.
+                    # One refresh per back-off, however many were requested.
                     await asyncio.sleep(self._backoff.delay_ms(0) / 1000)
             except TimeoutError:
                 pass
@@ -300,7 +300,7 @@ class NetworkClient:
                 self.tell(_METADATA)
             except ClientError as problem:
                 attempts += 1
-                if not isinstance(problem, DisconnectedError):  # of which those of the brokers tell
+                if not isinstance(problem, DisconnectedError):  # those are logged by `request_at`
                     self.tell(_METADATA, str(problem))
 
     def _metadata_is_complete(self) -> bool:
@@ -310,7 +310,7 @@ class NetworkClient:
         )
 
     def view(self) -> MetadataSnapshot:
-        """The topics as a group sees them."""
+        """The known topics as a MetadataSnapshot."""
         return MetadataSnapshot(
             partitions={name: len(topic.partitions) for name, topic in self.topics.items()},
             racks={name: tuple(map(self._racks, topic.partitions.values())) for name, topic in self.topics.items()},
@@ -342,7 +342,7 @@ def _named(address: Address) -> str:
 
 
 def _leaderless(topic: MetadataResponseTopic | None) -> str:
-    """What is wrong with a topic that exists: partitions without a leader; "" if nothing is."""
+    """A text that names the partitions of a topic without a leader; "" if all have one."""
     partitions = () if topic is None else topic.partitions
     missing = sorted(each.partition_index for each in partitions if each.leader_id == NO_LEADER)
     return f"no leader for partition {', '.join(map(str, missing))}" if missing else ""

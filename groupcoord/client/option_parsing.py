@@ -1,4 +1,4 @@
-"""What users write, converted to what the client needs: topics, assignors, isolation levels, addresses of brokers."""
+"""Parses the options that users pass to the clients: topics, patterns, assignors, isolation levels, bootstrap addresses."""
 
 import base64
 import enum
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from groupcoord.assignors import ASSIGNORS, Assignor
 
 DEFAULT_ASSIGNORS = ("range", "cooperative-sticky")
-"""Kafka's own default: eager, and ready to go cooperative when ``range`` is taken away everywhere."""
+"""Kafka's default: eager rebalancing, and cooperative once all members have removed ``range`` from the list."""
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 
@@ -17,7 +17,7 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
-    """The topics to subscribe to: one, or several. Raises ValueError if there is none, or for what is no name of a topic.
+    """The topics to subscribe to: one name or several. Raises ValueError if there is none, or for an invalid topic name.
 
     Source: ``Topic.validate``.
     """
@@ -34,7 +34,7 @@ def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
 
 
 def topic_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
-    """A pattern that this client matches with whole names of topics. Raises ValueError."""
+    """Compile a pattern that this client matches against whole topic names. Raises ValueError."""
     if not pattern:
         raise ValueError("a pattern is not empty")
     try:
@@ -68,7 +68,7 @@ class GroupProtocol(enum.Enum):
 
 
 def group_protocol(name: str, classic: Mapping[str, object], consumer: Mapping[str, object]) -> GroupProtocol:
-    """The protocol of that name, of either case. Raises ValueError for a setting, not None, that only the other one has.
+    """Parse ``group.protocol``, case-insensitively. Raises ValueError if a setting of the other protocol only is not None.
 
     Source: ``ConsumerConfig.checkUnsupportedConfigsPostProcess``.
     """
@@ -84,14 +84,14 @@ def group_protocol(name: str, classic: Mapping[str, object], consumer: Mapping[s
 
 
 def new_member_id() -> str:
-    """An id as Kafka's clients make them for themselves (KIP-1082): 22 characters, the first not "-" (``Uuid.randomUuid``)."""
+    """A random member id as Kafka's clients generate it (KIP-1082): 22 characters, the first not "-" (``Uuid.randomUuid``)."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         continue
     return text
 
 
 def isolation_level(name: str) -> int:
-    """The number of an isolation level. Raises ValueError for one there is not."""
+    """The wire value of an isolation level. Raises ValueError for an unknown one."""
     if name not in ISOLATION_LEVELS:
         raise ValueError(f"isolation_level is one of {', '.join(ISOLATION_LEVELS)}, not {name}")
     return ISOLATION_LEVELS[name]
@@ -99,11 +99,11 @@ def isolation_level(name: str) -> int:
 
 OFFSET_RESETS = ("earliest", "latest", "none")
 _OTHER_RESETS = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}
-"""What librdkafka and old consumers call them."""
+"""Their names in librdkafka and old consumers."""
 
 
 def offset_reset(name: str) -> str:
-    """An ``auto_offset_reset``. Raises ValueError for one there is not, with the one it may stand for."""
+    """Check an ``auto_offset_reset``. Raises ValueError for an unknown one, with the likely right one."""
     if name in OFFSET_RESETS:
         return name
     if str(name).startswith("by_duration"):

@@ -1,4 +1,4 @@
-"""Drives a producer on asyncio: a task for each request, one timer for its next deadline, and the search for topics."""
+"""Drives the sender of a producer on asyncio: a task per request, one timer for the next deadline, metadata of topics."""
 
 import asyncio
 import logging
@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, UnsupportedVersionError
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import Address
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import MetadataTimeoutError
-from groupcoord.client.producer.producer_record import RecordMetadata
 from groupcoord.client.producer.record_accumulator import PartitionLeader
+from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.client.producer.sender import (
     Action,
     BatchDone,
@@ -35,10 +35,10 @@ from groupcoord.protocol.apis.produce import ProduceRequest
 from groupcoord.protocol.errors import ErrorCode
 
 _BY_NAME = 12
-"""The last version of Produce that has names of topics, not ids; and the first that adds partitions to transactions."""
+"""The last version of Produce with topic names, not ids; and the first that adds partitions to transactions (KIP-890)."""
 _HOPELESS = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _TROUBLE_AFTER_ATTEMPTS = 3
-"""A topic that is created because it is asked for takes a moment."""
+"""Failed lookups of a topic before that is logged: automatic creation of a topic takes a moment."""
 _LOG = logging.getLogger("groupcoord.client")
 
 
@@ -94,13 +94,13 @@ class ProducerDriver:
         self._loop: asyncio.AbstractEventLoop
 
     async def start(self) -> None:
-        """Find the cluster. Raises DisconnectedError if no broker can be reached."""
+        """Connect to the cluster. Raises DisconnectedError if no broker can be reached."""
         self._loop = asyncio.get_running_loop()
         await self._cluster.refresh(())
         self._start(self._cluster.refresh_periodically())
 
     async def stop(self, error: ClientError) -> None:
-        """End at once: what is not acknowledged fails because of ``error``."""
+        """Stop at once: the futures of unacknowledged records raise ``error``."""
         self._execute(self.sender.close(error, self.now_ms()))
         self._stopped = True
         if self._timer is not None:
@@ -130,7 +130,7 @@ class ProducerDriver:
             ) from None
 
     async def refresh_topic(self, topic: str) -> None:
-        """Ask anew which partitions ``topic`` has. Raises DisconnectedError."""
+        """Fetch the metadata of ``topic``. Raises DisconnectedError."""
         await self._cluster.refresh([topic])
 
     async def _until_known(self, topic: str) -> None:
@@ -172,7 +172,7 @@ class ProducerDriver:
     # The sender.
 
     def wake(self) -> None:
-        """Look soon what is to be done."""
+        """Schedule a poll of the sender."""
         if not self._poll_is_due:
             self._poll_is_due = True
             self._loop.call_soon(self._poll)
@@ -217,13 +217,13 @@ class ProducerDriver:
         task.add_done_callback(self._tasks.discard)
 
     def _complete(self, done: BatchDone) -> None:
-        """Tell those who sent the records of a batch. A promise is a future and the time of the record."""
+        """Complete the futures of the records of a batch. A promise is a future and the timestamp of the record."""
         batch, error = done.batch, done.error
         if error is not None:
             for stored, _ in batch.promises:
                 if not stored.done():
                     stored.set_exception(error)
-                    stored.exception()  # trouble is logged once, and not for each record that nobody waits for
+                    stored.exception()  # marks the exception as retrieved: the failure is logged once, not per record
             return
         self.acknowledged += 1
         topic, partition = batch.partition
@@ -235,7 +235,7 @@ class ProducerDriver:
                 stored.set_result(RecordMetadata(topic, partition, offset, at_ms))
             offset += step
 
-    # What came of a request is dealt with before anybody else has a turn: a batch that is complete has told its futures.
+    # A response is handled without an await in between, so that the futures of a completed batch are done at once.
 
     async def _connect(self, node_id: int) -> None:
         try:
@@ -281,7 +281,7 @@ class ProducerDriver:
     # Transactions.
 
     def _advance_transaction(self, manager: TransactionManager) -> int | None:
-        """Send what the transaction needs, if anything; when there may be something again (ms)."""
+        """Send the next request of the transaction, if any; returns the next deadline (ms) or None."""
         request = manager.next_request(self.now_ms())
         if request is not None:
             self._start(self._ask_coordinator(manager, request))

@@ -1,8 +1,8 @@
-"""SASL: the messages that say who a client is, and what the client makes of the answers.
+"""SASL authentication of the client: PLAIN, SCRAM and OAUTHBEARER, and the messages SaslHandshake and SaslAuthenticate.
 
-A mechanism is a generator: it yields what the client sends and is sent what the broker answered. Sources: KIP-43 and KIP-152
-for the two requests, RFC 4616 for PLAIN, RFC 5802 and KIP-84 for SCRAM, RFC 7628 and KIP-255 for OAUTHBEARER. Names and
-passwords go as they are, in UTF-8, without SASLprep, as with Kafka's clients (``ScramFormatter.normalize``).
+A mechanism is a generator: it yields the client's tokens and is sent the broker's. Sources: KIP-43 and KIP-152
+for the two messages, RFC 4616 for PLAIN, RFC 5802 and KIP-84 for SCRAM, RFC 7628 and KIP-255 for OAUTHBEARER. Names and
+passwords are sent in UTF-8, without SASLprep, as with Kafka's clients (``ScramFormatter.normalize``).
 """
 
 import hashlib
@@ -20,21 +20,21 @@ OAUTHBEARER = "OAUTHBEARER"
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *_HASHES, OAUTHBEARER)
 _MOST_ITERATIONS = 1_000_000
-"""A broker that asks for more would only keep the client busy; Kafka's own default is 4,096."""
+"""The most SCRAM iterations that the client computes; Kafka's default is 4,096."""
 
 SaslMessages = Generator[bytes, bytes, None]
 
 
 @message
 class SaslHandshakeRequest:
-    """Which mechanism is to follow. v1: what follows is in SaslAuthenticate requests (KIP-152)."""
+    """Chooses the mechanism. With v1 its tokens follow in SaslAuthenticate requests (KIP-152)."""
 
     mechanism: str
 
 
 @message
 class SaslHandshakeResponse:
-    """Whether the broker takes that mechanism, and which it takes."""
+    """Whether the broker has enabled the mechanism, and the enabled mechanisms."""
 
     error_code: int = 0
     mechanisms: tuple[str, ...] = ()
@@ -42,14 +42,14 @@ class SaslHandshakeResponse:
 
 @message
 class SaslAuthenticateRequest:
-    """One message of the mechanism."""
+    """One token of the mechanism."""
 
     auth_bytes: bytes
 
 
 @message
 class SaslAuthenticateResponse:
-    """The answer of the mechanism. v1 adds for how long it holds, in ms; 0: for ever (KIP-368)."""
+    """The broker's token. v1 adds the lifetime of the session in ms; 0: unlimited (KIP-368)."""
 
     error_code: int = 0
     error_message: str | None = None
@@ -76,12 +76,12 @@ SASL_AUTHENTICATE = Api(
 
 
 class SaslError(Exception):
-    """The broker's messages are not those of the mechanism, or it does not know the password itself."""
+    """The broker violated the mechanism, or could not prove (SCRAM) that it knows the password."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SaslLogin:
-    """Who the client is, by which of MECHANISMS; of OAUTHBEARER the file with the token, which is read at each login."""
+    """The credentials of the client, for one of MECHANISMS; for OAUTHBEARER a file with the token, read at each login."""
 
     mechanism: str
     username: str = ""
@@ -93,11 +93,11 @@ class SaslLogin:
 
     @property
     def who(self) -> str:
-        """The client, in words."""
+        """The identity of the client, for messages."""
         return f"user {self.username}" if self.token_file is None else f"the token in {self.token_file}"
 
     def messages(self) -> SaslMessages:
-        """The messages of the mechanism, which raise SaslError; this does, too, for a token that cannot be read."""
+        """The generator of the mechanism, which raises SaslError; this does, too, if the token cannot be read."""
         if self.token_file is not None:
             try:
                 return _oauthbearer(self.token_file.read_text(encoding="utf-8").strip())
@@ -115,12 +115,12 @@ def _plain(username: str, password: str) -> SaslMessages:
 def _oauthbearer(token: str) -> SaslMessages:
     problem = yield f"n,,\x01auth=Bearer {token}\x01\x01".encode()
     if problem:
-        yield b"\x01"  # the broker says what is wrong once more, as an error
+        yield b"\x01"  # RFC 7628: acknowledges the error, which the broker then repeats as an error code
         raise SaslError(problem.decode(errors="replace"))
 
 
 def scram(hash_name: str, username: str, password: str, nonce: str) -> SaslMessages:
-    """SCRAM with a hash of hashlib. ``nonce`` is one that was never used. Raises SaslError."""
+    """SCRAM with a hash of hashlib. ``nonce`` must never have been used before. Raises SaslError."""
     name = username.replace("=", "=3D").replace(",", "=2C")
     client_first = f"n={name},r={nonce}"
     server_first = (yield f"n,,{client_first}".encode()).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What a consumer wants to read: topics by name or by pattern, or partitions that its user assigns itself.
+"""The subscription of a consumer: topics by name or by pattern, or manually assigned partitions.
 
 Source: ``SubscriptionState``.
 """
@@ -11,7 +11,7 @@ from groupcoord.client.option_parsing import topic_names, topic_pattern
 
 
 class SubscriptionState:
-    """The subscription of one consumer. ``remote_patterns``: texts are patterns of RE2, which the coordinator resolves."""
+    """The subscription of one consumer. ``remote_patterns``: strings are RE2 patterns, which the coordinator resolves."""
 
     def __init__(self, *, remote_patterns: bool, exclude_internal_topics: bool) -> None:
         self._remote_patterns = remote_patterns
@@ -26,11 +26,11 @@ class SubscriptionState:
         """What the user assigned."""
 
     def __bool__(self) -> bool:
-        """Is anything wanted?"""
+        """Is there a subscription or a manual assignment?"""
         return bool(self.topics or self.pattern or self.remote_pattern or self.partitions is not None)
 
     def subscribe(self, topics: str | Iterable[str] | None, pattern: str | re.Pattern[str] | None) -> None:
-        """Want ``topics`` or ``pattern``, and nothing else. Raises ValueError for neither, both, or what cannot be."""
+        """Replace the subscription by ``topics`` or ``pattern``. Raises ValueError for neither, both, or invalid ones."""
         if self.partitions is not None:
             raise ValueError("partitions are assigned by hand: unsubscribe() before you subscribe to topics")
         if (topics is None) == (pattern is None):
@@ -45,7 +45,7 @@ class SubscriptionState:
         self.remote_pattern = pattern if compiled is None and isinstance(pattern, str) else None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Want exactly ``partitions``. Raises ValueError for what is no partition, or while there is a subscription."""
+        """Assign exactly ``partitions``. Raises ValueError for an invalid partition, or while there is a subscription."""
         if self and self.partitions is None:
             raise ValueError("the consumer has a subscription: unsubscribe() before you assign partitions by hand")
         wanted = list(partitions)
@@ -56,13 +56,13 @@ class SubscriptionState:
         self.partitions = frozenset((topic, number) for topic, number in wanted)
 
     def clear(self) -> None:
-        """Want nothing."""
+        """Remove the subscription and the assignment."""
         self.topics, self.pattern, self.remote_pattern, self.partitions = frozenset(), None, None, None
 
     def match(self, topics: Mapping[str, bool]) -> bool:
-        """Look for what the pattern matches among ``topics``, which say whether they are internal. Has the answer changed?
+        """Match the pattern against ``topics`` (name → internal or not). Returns whether the matches have changed.
 
-        What is found stays until something else is: a member subscribes to one topic at least.
+        If nothing matches, the former matches stay, because a member subscribes to at least one topic.
         Deviation: Kafka's consumer joins its group even if no topic matches.
         """
         if self.pattern is None:

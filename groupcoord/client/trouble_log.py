@@ -1,7 +1,7 @@
-"""What goes wrong: one warning when it begins, one line when it is over, and listeners are told the same as events.
+"""Logs the failures of a client: one warning when a failure begins, one INFO line when it is over, and both as events.
 
-A trouble has a subject, such as ``the broker at 127.0.0.1:9092``. However often a request to it fails, it is one trouble until
-one succeeds. A subject whose troubles come and go is told of once in ``QUIET_MS`` at most; what was not told is counted.
+A failure ("trouble") has a subject, such as ``the broker at 127.0.0.1:9092``. However often requests to it fail, it is one
+trouble until one succeeds. Each subject is logged once in ``QUIET_MS`` at most; troubles in between are only counted.
 """
 
 import logging
@@ -12,12 +12,12 @@ from groupcoord.core.events import AdminAction, Event, counted, event_class
 
 logger = logging.getLogger("groupcoord.client")
 QUIET_MS = 10_000
-"""So long after a warning there is no other one with the same subject."""
+"""The shortest time between two warnings with the same subject."""
 
 
 @event_class
 class TroubleBegan(Event):
-    """Something goes wrong with ``subject``; ``untold`` troubles with it began and ended since the last such event."""
+    """``subject`` has begun to fail; ``untold`` earlier troubles with it were not reported since the last such event."""
 
     who: str
     subject: str
@@ -34,7 +34,7 @@ class TroubleBegan(Event):
 
 @event_class
 class TroubleEnded(Event):
-    """What went wrong with ``subject`` goes well again, after ``lasted_ms``."""
+    """``subject`` works again, after ``lasted_ms``."""
 
     who: str
     subject: str
@@ -58,7 +58,7 @@ class _Telling:
 
 
 class TroubleLog:
-    """The troubles of one client, which ``who`` names; ``listen`` is given the events."""
+    """The troubles of one client, named ``who`` in the log; ``listen`` is called with the events."""
 
     def __init__(self, who: str, *, now_ms: Callable[[], int], listen: Callable[[Event], None]) -> None:
         self._who = who
@@ -72,11 +72,11 @@ class TroubleLog:
         return bool(self._open)
 
     def subjects(self) -> tuple[str, ...]:
-        """What there is trouble with now."""
+        """The subjects that fail now."""
         return tuple(self._open)
 
     def begin(self, subject: str, why: str) -> None:
-        """Something goes wrong with ``subject``; told unless it is already, or was a short time ago."""
+        """``subject`` fails; logged unless it fails already, or was logged less than ``QUIET_MS`` ago."""
         now_ms = self._now_ms()
         trouble = self._open.get(subject)
         is_new = trouble is None
@@ -99,7 +99,7 @@ class TroubleLog:
         self._listen(event)
 
     def end(self, subject: str, why: str = "it went well again") -> None:
-        """All is well with ``subject``."""
+        """``subject`` works again."""
         if not self._open:
             return
         trouble = self._open.pop(subject, None)

@@ -1,6 +1,7 @@
-"""Requests and responses of old versions: asked and answered in the shape of the newest, sent and received in that of the wire.
+"""Converts requests from the newest version to an older one that a broker supports, and responses back.
 
-Only what older versions say in other fields is here; fields that they do not have are left out by the codec.
+Only messages whose older versions use other fields are here (FindCoordinator, LeaveGroup, OffsetFetch); the codec leaves out
+fields that a version does not have.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ REGEX_VERSION = 1
 
 
 def unsayable(request: Any, version: int) -> str:
-    """What ``request`` says that ``version`` has no words for; "" if there is nothing."""
+    """The part of ``request`` that ``version`` cannot express, as a text; "" if there is none."""
     if (
         isinstance(request, ConsumerGroupHeartbeatRequest)
         and request.subscribed_topic_regex
@@ -35,13 +36,13 @@ def unsayable(request: Any, version: int) -> str:
 
 
 def downgrade_request(request: Any, version: int) -> Any:
-    """``request``, in the shape of the newest version, as ``version`` says it. One in an old shape stays as it is."""
+    """Convert ``request`` from the newest version to ``version``; one that has an older form already stays as it is."""
     downgrade = _DOWNGRADES.get(type(request))
     return request if downgrade is None else downgrade(request, version)
 
 
 def _find_coordinator_request(request: FindCoordinatorRequest, version: int) -> FindCoordinatorRequest:
-    """v0–3 ask for one key."""
+    """v0–3 have one key."""
     return (
         request if version >= 4 or not request.coordinator_keys else replace(request, key=request.coordinator_keys[0])
     )
@@ -53,7 +54,7 @@ def _leave_group_request(request: LeaveGroupRequest, version: int) -> LeaveGroup
 
 
 def _offset_fetch_request(request: OffsetFetchRequest, version: int) -> OffsetFetchRequest:
-    """v1–7 ask for one group."""
+    """v1–7 have one group."""
     if version >= 8 or not request.groups:
         return request
     group = request.groups[0]
@@ -76,7 +77,7 @@ _DOWNGRADES: Mapping[type, Callable[[Any, int], Any]] = {
 
 
 def upgrade_response(request: Any, response: Any, version: int) -> Any:
-    """The answer to ``request`` that came in ``version``, in the shape of the newest version."""
+    """Convert the response to ``request`` from ``version`` to the newest version."""
     upgrade = _UPGRADES.get(type(response))
     return response if upgrade is None else upgrade(request, response, version)
 
@@ -84,7 +85,7 @@ def upgrade_response(request: Any, response: Any, version: int) -> Any:
 def _find_coordinator_response(
     request: FindCoordinatorRequest, response: FindCoordinatorResponse, version: int
 ) -> FindCoordinatorResponse:
-    """v0–3 answer one key and do not name it."""
+    """v0–3 have one key and do not name it."""
     if version >= 4:
         return response
     found = Coordinator(
@@ -101,7 +102,7 @@ def _find_coordinator_response(
 def _offset_fetch_response(
     request: OffsetFetchRequest, response: OffsetFetchResponse, version: int
 ) -> OffsetFetchResponse:
-    """v1–7 answer one group and do not name it."""
+    """v1–7 have one group and do not name it."""
     if version >= 8:
         return response
     topics = tuple(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.client.assigned_partitions import ConsumerRecord, decode_records
+from groupcoord.client.fetched_records import ConsumerRecord, decode_records
 from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.controller import ClusterController

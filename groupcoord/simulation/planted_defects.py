@@ -6,7 +6,7 @@ from typing import Any
 from groupcoord.assignors.sticky import assignor as sticky
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.client import client_errors
-from groupcoord.client.client_errors import ErrorReaction
+from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import rebalance as member_rebalance
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.record_accumulator import RecordAccumulator

@@ -1,6 +1,6 @@
 """The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
 
-from groupcoord.client.producer.producer_record import RecordMetadata
+from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster

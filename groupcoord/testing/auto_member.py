@@ -15,7 +15,9 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
-from groupcoord.client.member.actions import (
+from groupcoord.client.member.consumer_membership import ConsumerMembership
+from groupcoord.client.member.group_member import GroupMember
+from groupcoord.client.member.request_builders import (
     OFFSET_COMMIT_BY_NAME,
     MetadataSnapshot,
     commit_errors,
@@ -23,8 +25,6 @@ from groupcoord.client.member.actions import (
     metadata_snapshot,
     offset_commit_request,
 )
-from groupcoord.client.member.consumer_membership import ConsumerMembership
-from groupcoord.client.member.member_interface import GroupMember
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Answered, Event
 from groupcoord.protocol.errors import ErrorCode

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
-from groupcoord.client.assigned_partitions import ConsumerRecord
-from groupcoord.client.member.member_interface import GroupMember
-from groupcoord.client.registry_tree import RegistryTree
+from groupcoord.client.cluster_tree import ClusterTree
+from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.member.group_member import GroupMember
 from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import as_items, load
@@ -315,7 +315,7 @@ class Cluster(KafkaCluster):
         return ControllerHandle(self._engine)
 
     @property
-    def registry(self) -> RegistryTree:
+    def registry(self) -> ClusterTree:
         """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
         return registry_of(self.core, self._now_ms())
 

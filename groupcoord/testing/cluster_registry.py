@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.broker.metadata import handle_metadata
-from groupcoord.client.member.actions import metadata_request
-from groupcoord.client.registry_reader import METADATA_QUORUM
-from groupcoord.client.registry_tree import RegistryTree, registry_tree
+from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
+from groupcoord.client.cluster_tree_reader import METADATA_QUORUM
+from groupcoord.client.member.request_builders import metadata_request
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.partition_admin import handle_list_partition_reassignments
 from groupcoord.cluster.quorum import handle_describe_quorum
@@ -16,7 +16,7 @@ from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 
-def registry_of(core: ClusterCore, now_ms: int) -> RegistryTree:
+def registry_of(core: ClusterCore, now_ms: int) -> ClusterTree:
     """The registry of ``core``; it is also there when no broker runs."""
     broker, controller = core.broker, core.controller
 
@@ -29,7 +29,7 @@ def registry_of(core: ClusterCore, now_ms: int) -> RegistryTree:
         assert isinstance(reply, Reply)
         return reply.response
 
-    return registry_tree(
+    return cluster_tree(
         answer(lambda ctx, call, request: handle_metadata(broker, ctx, call, request), metadata_request(None)),
         answer(
             lambda ctx, call, request: handle_describe_quorum(controller.quorum, ctx, call, request), METADATA_QUORUM

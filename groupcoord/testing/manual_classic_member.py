@@ -23,7 +23,7 @@ from groupcoord.assignors import (
     run_assignor,
     write_assignment,
 )
-from groupcoord.client.member.actions import (
+from groupcoord.client.member.request_builders import (
     OFFSET_COMMIT_BY_NAME,
     commit_errors,
     join_protocols,

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.producer.producer_record import require_bytes
+from groupcoord.client.producer.record_arguments import require_bytes
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData

@@ -18,11 +18,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.assigned_partitions import ConsumerRecord
 from groupcoord.client.client_errors import UnsupportedVersionError
-from groupcoord.client.member.actions import MetadataSnapshot, metadata_request, metadata_snapshot
-from groupcoord.client.member.context import ExponentialBackoff
-from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.member.group_member import GroupMember
+from groupcoord.client.member.request_builders import MetadataSnapshot, metadata_request, metadata_snapshot
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.coordinator.classic.classic_group_state import GroupState

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
-from groupcoord.client.assigned_partitions import ConsumerRecord
-from groupcoord.client.producer.producer_record import RecordMetadata
-from groupcoord.client.registry_tree import RegistryTree
+from groupcoord.client.cluster_tree import ClusterTree
+from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.cluster.append_gate import AppendDecision
 from groupcoord.cluster.broker_condition import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
@@ -1009,7 +1009,7 @@ class SyncCluster(SyncKafkaCluster):
         """The controller of several brokers: to kill, pause and start it."""
 
     @property
-    def registry(self) -> RegistryTree:
+    def registry(self) -> ClusterTree:
         """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:

@@ -4,11 +4,14 @@ from hypothesis import strategies as st
 
 from groupcoord.assignors import GroupSubscription, Subscription, read_assignment
 from groupcoord.assignors.serialization import write_subscription
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import ErrorReaction
+from groupcoord.client import error_reactions
+from groupcoord.client.error_reactions import ErrorReaction
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import rebalance
-from groupcoord.client.member.actions import CallbackKind, CoordinatorNode, MetadataSnapshot
-from groupcoord.client.member.context import ExponentialBackoff, MemberSettings, callback_failed, in_order, shortened
+from groupcoord.client.member.actions import CallbackKind, CoordinatorNode
+from groupcoord.client.member.context import callback_failed, in_order, shortened
+from groupcoord.client.member.member_settings import MemberSettings
+from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.errors import ErrorCode as E
 
@@ -97,17 +100,17 @@ def test_a_coordinator_in_words() -> None:
 
 
 REACTIONS = [
-    client_errors.to_find_coordinator,
-    client_errors.to_join_group,
-    client_errors.to_sync_group,
-    client_errors.to_heartbeat,
-    client_errors.to_offset_commit,
-    client_errors.to_offset_fetch,
+    error_reactions.to_find_coordinator,
+    error_reactions.to_join_group,
+    error_reactions.to_sync_group,
+    error_reactions.to_heartbeat,
+    error_reactions.to_offset_commit,
+    error_reactions.to_offset_fetch,
 ]
 
 
 def test_an_error_that_no_table_has_ends_the_member_unless_it_is_of_a_heartbeat() -> None:
     for reaction in REACTIONS:
         assert reaction(E.NONE) is ErrorReaction.GO_ON
-        expected = ErrorReaction.RETRY if reaction is client_errors.to_heartbeat else ErrorReaction.FAIL
+        expected = ErrorReaction.RETRY if reaction is error_reactions.to_heartbeat else ErrorReaction.FAIL
         assert reaction(E(999)) is expected

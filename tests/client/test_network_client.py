@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from groupcoord.client.client_errors import DisconnectedError
-from groupcoord.client.member.actions import MetadataSnapshot
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
 from groupcoord.protocol.apis.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode

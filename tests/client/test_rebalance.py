@@ -19,8 +19,8 @@ from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.client_errors import AssignorFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponseMember
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest

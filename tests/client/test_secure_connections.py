@@ -13,7 +13,7 @@ from groupcoord.client import connection as connections
 from groupcoord.client.client_errors import AuthenticationError, DisconnectedError
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.connection_security import ConnectionSecurity, security_of
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.sasl import (
     SASL_AUTHENTICATE,

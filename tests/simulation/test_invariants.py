@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.assignors import Subscription, write_assignment, write_subscription
 from groupcoord.client.client_errors import BrokerError
-from groupcoord.client.member.actions import offset_commit_request
 from groupcoord.client.member.context import MemberState
+from groupcoord.client.member.request_builders import offset_commit_request
 from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.group import ConsumerGroup

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupcoord.client.client_errors import DisconnectedError, UnsupportedVersionError
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import parse_addresses
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol

@@ -2,7 +2,12 @@
 
 import pytest
 
-from groupcoord.client.member.actions import commit_errors, metadata_request, metadata_snapshot, offset_commit_request
+from groupcoord.client.member.request_builders import (
+    commit_errors,
+    metadata_request,
+    metadata_snapshot,
+    offset_commit_request,
+)
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopicResult
 from groupcoord.protocol.apis.create_topics import CreatableTopicResult
 from groupcoord.protocol.apis.delete_topics import DeletableTopicResult

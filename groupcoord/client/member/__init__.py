@@ -1,7 +1,7 @@
-"""A member of a group without I/O: events and the time go in, actions come out.
+"""A member of a consumer group as a state machine without I/O: events and the time go in, actions come out.
 
 :class:`~groupcoord.client.member.membership.Membership` is the state machine of the classic protocol,
 :class:`~groupcoord.client.member.consumer_membership.ConsumerMembership` that of the consumer protocol (KIP-848), and
-:class:`~groupcoord.client.member.member_interface.GroupMember` what drivers see of both. ``groupcoord.client.member_driver``
-carries their actions out.
+:class:`~groupcoord.client.member.group_member.GroupMember` the interface of both. ``groupcoord.client.member_driver``
+carries their actions out on asyncio.
 """

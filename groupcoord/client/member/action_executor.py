@@ -1,4 +1,4 @@
-"""Carries out the actions of a member: what all drivers share, whatever their transport and their timers.
+"""ActionExecutor, the base class of the drivers that carry out the actions of a group member.
 
 The drivers are :class:`~groupcoord.client.member_driver.MemberDriver` on asyncio, the members of ``groupcoord.testing`` on the
 clock of a test and those of ``groupcoord.simulation`` on simulated time.
@@ -10,14 +10,14 @@ from typing import Any
 
 from groupcoord.assignors import run_assignor
 from groupcoord.client.member import actions as a
-from groupcoord.client.member.member_interface import GroupMember
+from groupcoord.client.member.group_member import GroupMember
 from groupcoord.core.effects import EmitEvent
 
 
 class ActionExecutor(ABC):
-    """Executes the actions of ``membership``, and tells it what came of them. ``now_ms`` is the time in milliseconds.
+    """Executes the actions of ``membership``, and passes their results back. ``now_ms`` returns the time in milliseconds.
 
-    A subclass answers each action that has a ticket with ``_complete`` or ``_fail``, at once or later.
+    A subclass calls ``_complete`` or ``_fail`` for each action with a ticket, at once or later.
     """
 
     def __init__(self, membership: GroupMember, now_ms: Callable[[], int]) -> None:
@@ -39,14 +39,14 @@ class ActionExecutor(ABC):
         self.execute_actions(self.membership.fail(ticket, error, self._now_ms()))
 
     def _expire_membership(self) -> None:
-        """Let the membership do what is due, if anything is."""
+        """Call ``expire`` of the membership if its deadline is reached."""
         deadline, now_ms = self.membership.next_deadline(), self._now_ms()
         if deadline is not None and deadline <= now_ms:
             self.execute_actions(self.membership.expire(now_ms))
 
     @abstractmethod
     def _executed(self) -> None:
-        """Actions have been carried out: timers may have to be set anew."""
+        """Called after actions were carried out, when the deadline may have changed."""
 
     @abstractmethod
     def _send_request(self, action: a.SendRequest) -> None: ...
@@ -72,14 +72,14 @@ class ActionExecutor(ABC):
     def _cancel_action(self, action: a.CancelAction) -> None: ...
 
     def _stop_delivery(self, action: a.StopDelivery) -> None:  # noqa: ARG002 - for subclasses
-        """For drivers that deliver records."""
+        """Overridden by drivers that deliver records."""
         return
 
     @abstractmethod
     def _set_owned(self, action: a.SetOwned) -> None: ...
 
     def _disconnect(self, action: a.Disconnect) -> None:  # noqa: ARG002 - for subclasses
-        """For drivers that keep connections."""
+        """Overridden by drivers that have connections."""
         return
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Heartbeats of a member of the consumer protocol (KIP-848): they join, say what has changed, and bring the assignment.
+"""ConsumerGroupHeartbeat requests of a member (KIP-848): they join, report changes, and bring the assignment.
 
-A heartbeat is sent at the interval that the coordinator says, at once where something is to be said (to join, to acknowledge an
-assignment), and never while another one is under way. Sources: ``AbstractHeartbeatRequestManager``,
+A heartbeat is sent at the interval that the coordinator sets, at once to join or to acknowledge an assignment, and never while
+another one is in flight. Sources: ``AbstractHeartbeatRequestManager``,
 ``ConsumerHeartbeatRequestManager``.
 """
 
@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import BrokerError, DisconnectedError, ErrorReaction
+from groupcoord.client import error_reactions
+from groupcoord.client.client_errors import BrokerError, DisconnectedError
+from groupcoord.client.error_reactions import ErrorReaction
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member.context import ExponentialBackoff, MemberActions, MemberSettings, in_order
+from groupcoord.client.member.context import MemberActions, in_order
+from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -26,7 +29,7 @@ from groupcoord.protocol.errors import ErrorCode
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
-"""A static member that leaves comes back, so that its partitions wait for it as long as its session lasts."""
+"""The epoch with which a static member leaves temporarily: its partitions stay reserved until its session times out."""
 
 
 class ConsumerMemberState(enum.Enum):
@@ -37,13 +40,13 @@ class ConsumerMemberState(enum.Enum):
     JOINING = "Joining"
     """The heartbeat with epoch 0 is to be sent, or is not answered yet."""
     RECONCILING = "Reconciling"
-    """It has an assignment to which it must change."""
+    """It must change to a new assignment."""
     ACKNOWLEDGING = "Acknowledging"
-    """It has changed to its assignment; the heartbeat that says so is to be sent."""
+    """It has changed to its assignment; the heartbeat that acknowledges it is to be sent."""
     STABLE = "Stable"
-    """It owns what it is assigned, and the coordinator is told."""
+    """It owns what it is assigned, and has acknowledged it."""
     FENCED = "Fenced"
-    """The coordinator does not know it any more: it gives up all it owned, then joins again."""
+    """The coordinator has removed or fenced it: it gives up all it owned, then joins again."""
     PREPARE_LEAVING = "PrepareLeaving"
     """It is being closed, and gives up all it owns."""
     STALE = "Stale"
@@ -60,11 +63,13 @@ IN_GROUP = frozenset(
         ConsumerMemberState.STABLE,
     }
 )
-"""The states of a member that takes part in its group."""
+"""The states of a member that is in its group."""
 
 
 class LocalAssignment(NamedTuple):
-    """Partitions by topic id. ``local_epoch`` goes up whenever the assignment changes, so that what comes back is new, too."""
+    """Assigned partitions by topic id. ``local_epoch`` is incremented with every change, so that an assignment that is revoked
+    and assigned again counts as new.
+    """
 
     local_epoch: int
     partitions: Mapping[uuid.UUID, frozenset[int]]
@@ -74,7 +79,7 @@ NO_ASSIGNMENT = LocalAssignment(-1, {})
 
 
 class ConsumerMember(MemberActions):
-    """The state that the parts of a member of the consumer protocol share."""
+    """The state shared by the classes that make up a member of the consumer protocol."""
 
     def __init__(self, settings: MemberSettings, member_id: str, backoff: ExponentialBackoff) -> None:
         super().__init__(settings, backoff)
@@ -90,7 +95,7 @@ class ConsumerMember(MemberActions):
 
     @property
     def member_id(self) -> str:
-        """The id that the member has made for itself (KIP-1082)."""
+        """The id that the member has generated itself (KIP-1082)."""
         return self._member_id
 
     def forget_assignments(self) -> None:
@@ -100,7 +105,7 @@ class ConsumerMember(MemberActions):
 
 @dataclass(slots=True)
 class SentFields:
-    """What heartbeats have said and need not say again (``SentFields``)."""
+    """The fields that were sent already and need not be repeated (``SentFields``)."""
 
     rebalance_timeout_ms: int | None = None
     topics: frozenset[str] | None = None
@@ -110,7 +115,7 @@ class SentFields:
 
 
 class ConsumerHeartbeater:
-    """Sends heartbeats. ``on_success`` gets the answers without error, ``on_fenced`` why the member is out of the group."""
+    """Sends heartbeats. ``on_success`` gets the responses without error, ``on_fenced`` the reason why it is fenced."""
 
     def __init__(
         self,
@@ -136,11 +141,11 @@ class ConsumerHeartbeater:
             return None
         joins = member.state is ConsumerMemberState.JOINING and member.epoch == JOIN_EPOCH
         at_once = joins or member.state is ConsumerMemberState.ACKNOWLEDGING
-        # Deviation: Kafka's consumer that joins does not wait between attempts that a coordinator that is loading refuses.
+        # Deviation: while the coordinator is loading, Kafka's joining consumer retries without back-off.
         return self._retry_at_ms if at_once else max(self._due_ms, self._retry_at_ms)
 
     def step(self) -> bool:
-        """Send a heartbeat if one is due. Returns whether it was."""
+        """Send a heartbeat if one is due; returns whether it did."""
         due_ms, coordinator = self.next_deadline(), self._member.coordinator
         if due_ms is None or coordinator is None or due_ms > self._member.now_ms:
             return False
@@ -148,13 +153,13 @@ class ConsumerHeartbeater:
         return True
 
     def forget(self) -> None:
-        """The member is out of the group: what is under way does not matter any more, and nothing has been said."""
+        """The member is out of the group: ignore the request in flight, and send all fields next time."""
         self._sent = SentFields()
         self._ticket = None
         self._attempts = self._retry_at_ms = 0
 
     def send_leave(self, reason: str, done: Callable[[], None]) -> bool:
-        """Leave the group; ``done`` is called when that is answered or has failed. Returns False if nobody can be told."""
+        """Send the heartbeat that leaves the group, then call ``done``. Returns False if no coordinator is known."""
         member = self._member
         coordinator = member.coordinator
         self.forget()
@@ -168,7 +173,7 @@ class ConsumerHeartbeater:
             member_epoch=LEAVE_STATIC_EPOCH if static else LEAVE_EPOCH,
             instance_id=member.settings.instance_id,
         )
-        # The answer does not matter: if the coordinator does not hear of it, the session ends by itself.
+        # The response does not matter: if the request is lost, the session times out.
         member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
             lambda _: done(),
@@ -188,7 +193,7 @@ class ConsumerHeartbeater:
         ticket = 0
 
         def current() -> bool:
-            """Is the answer still wanted? Not if the member has left since."""
+            """Is the response still of interest? Not if the member has left since."""
             return self._ticket == ticket
 
         ticket = self._ticket = member.start_action(
@@ -202,7 +207,7 @@ class ConsumerHeartbeater:
             member.state = ConsumerMemberState.STABLE if reconciled else ConsumerMemberState.RECONCILING
 
     def _request(self) -> ConsumerGroupHeartbeatRequest:
-        """All fields to join, and after an error; otherwise only what has changed since the last heartbeat."""
+        """With all fields to join, and after an error; otherwise with those that changed since the last heartbeat."""
         member, settings, sent = self._member, self._member.settings, self._sent
         everything = member.state is ConsumerMemberState.JOINING
         timeout_ms, assignor = settings.max_poll_interval_ms, settings.remote_assignor
@@ -233,7 +238,7 @@ class ConsumerHeartbeater:
         member = self._member
         self._ticket = None
         code = ErrorCode(response.error_code)
-        reaction = client_errors.to_consumer_group_heartbeat(code)
+        reaction = error_reactions.to_consumer_group_heartbeat(code)
         if reaction is ErrorReaction.GO_ON:
             self._attempts = self._retry_at_ms = 0
             if response.heartbeat_interval_ms != self._interval_ms:

@@ -1,27 +1,30 @@
-"""A member of a group by the consumer protocol of KIP-848, as a state machine without I/O: events come in, actions come out.
+"""ConsumerMembership: a member by the consumer protocol (KIP-848) as a state machine without I/O.
 
-Drive it as :class:`~groupcoord.client.member.member_interface.GroupMember` says, with an
-:class:`~groupcoord.client.member.action_executor.ActionExecutor`, just as the member of the classic protocol:
+Drive it as :class:`~groupcoord.client.member.group_member.GroupMember` says, with an
+:class:`~groupcoord.client.member.action_executor.ActionExecutor`, as the member of the classic protocol:
 
-1. ``subscribe`` or ``subscribe_pattern``: it looks for the coordinator (``SendRequest`` of FindCoordinator) and joins
+1. ``subscribe`` or ``subscribe_pattern``: it finds the coordinator (``SendRequest`` of FindCoordinator) and joins
    (``SendRequest`` of ConsumerGroupHeartbeat with epoch 0). All its heartbeats are such actions: carry them out and answer
    with ``complete(ticket, response, now_ms)`` or ``fail(ticket, DisconnectedError(…), now_ms)``.
-2. ``polled`` and ``poll_ended`` say when the user waits for records. Only then callbacks run (``InvokeCallback``) and
-   partitions come and go (``SetOwned``). A driver whose user always waits calls ``polled`` once.
-3. ``CommitOffsets`` asks to commit before partitions go, ``FetchMetadata`` for the names of topics of which it knows the ids.
-4. ``expire(now_ms)`` when ``next_deadline()`` is reached: heartbeats at the coordinator's interval, back-off, the interval
-   of polls.
-5. ``leave`` closes it: the callback, the heartbeat with epoch -1 (-2 of a static member), ``MembershipEnded``.
+2. ``polled`` and ``poll_ended`` begin and end a poll of the user. Only in between callbacks run (``InvokeCallback``) and the
+   owned partitions change (``SetOwned``). A driver whose user always polls calls ``polled`` once.
+3. ``CommitOffsets`` requests a commit before a revocation, ``FetchMetadata`` the names of topics known by id.
+4. ``expire(now_ms)`` when ``next_deadline()`` is reached: heartbeat interval, back-off, ``max.poll.interval.ms``.
+5. ``leave`` closes it: callback, heartbeat with epoch -1 (static member: -2), ``MembershipEnded``.
 
-Commits go out with ``commits_as()`` (member id and epoch; OffsetCommit v9 or higher), fetches of offsets with ``fetches_as()``.
-It never asks for RunAssignor: the coordinator assigns. Sources: ``AbstractMembershipManager``, ``ConsumerMembershipManager``.
+Send OffsetCommit (v9 or higher) with the member id and epoch of ``commits_as()``, OffsetFetch with those of ``fetches_as()``.
+The member never requests RunAssignor, because the coordinator assigns.
+
+Sources: ``AbstractMembershipManager``, ``ConsumerMembershipManager``.
 """
 
 from collections.abc import Callable, Iterable
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError, ErrorReaction
+from groupcoord.client import error_reactions
+from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError
+from groupcoord.client.error_reactions import ErrorReaction
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.consumer_heartbeat import (
@@ -34,15 +37,10 @@ from groupcoord.client.member.consumer_heartbeat import (
     LocalAssignment,
 )
 from groupcoord.client.member.consumer_reconciliation import Reconciliation
-from groupcoord.client.member.context import (
-    NO_GENERATION,
-    ExponentialBackoff,
-    Generation,
-    MemberSettings,
-    callback_failed,
-    in_order,
-)
-from groupcoord.client.member.member_interface import CoordinatorLookup, GroupMember
+from groupcoord.client.member.context import NO_GENERATION, Generation, callback_failed, in_order
+from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
+from groupcoord.client.member.group_member import GroupMember
+from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from groupcoord.protocol.errors import ErrorCode
@@ -68,7 +66,7 @@ _LOST_MEMBER = frozenset(
 class ConsumerMembership(GroupMember):
     """One member of one group, by the consumer protocol.
 
-    ``member_id`` is an id that no other member has (KIP-1082): 22 characters in Kafka's clients. ``chance`` returns a number
+    ``member_id`` is unique (KIP-1082): a random UUID of 22 characters in Kafka's clients. ``chance`` returns a number
     from 0 up to 1, for the jitter of back-offs.
     """
 
@@ -104,9 +102,9 @@ class ConsumerMembership(GroupMember):
         return self._subscribe(wanted, None, now_ms)
 
     def subscribe_pattern(self, pattern: str, now_ms: int) -> list[a.Action]:
-        """Subscribe to the topics whose names match ``pattern``, a regular expression of RE2.
+        """Subscribe to the topics whose names match ``pattern``, an RE2 regular expression.
 
-        The coordinator resolves it: a topic made later belongs to the subscription when the coordinator has noticed it.
+        The coordinator resolves it, so a new topic joins the subscription when the coordinator notices it.
         """
         return self._subscribe(frozenset(), pattern, now_ms)
 
@@ -148,10 +146,10 @@ class ConsumerMembership(GroupMember):
         return self._advance()
 
     def commit_answered(self, code: ErrorCode, sent: Generation, now_ms: int) -> list[a.Action]:
-        """A commit that went out as ``sent`` was answered ``code``; only heartbeats say that the member is out of the group."""
+        """A commit sent as ``sent`` returned ``code``; only heartbeats tell whether the member is fenced."""
         del sent
         self._member.begin_event(now_ms, Answered("OffsetCommit", code.name))
-        if client_errors.to_offset_commit(code) is ErrorReaction.FIND_COORDINATOR:
+        if error_reactions.to_offset_commit(code) is ErrorReaction.FIND_COORDINATOR:
             self._member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
         return self._advance()
 
@@ -216,7 +214,7 @@ class ConsumerMembership(GroupMember):
 
     @property
     def watched_topics(self) -> frozenset[str]:
-        """The topics whose metadata it needs: its subscription, and what it is assigned."""
+        """The topics whose metadata it needs: the subscribed and the assigned ones."""
         return self._member.subscription | self._reconciliation.names.topics()
 
     @property
@@ -225,9 +223,9 @@ class ConsumerMembership(GroupMember):
         return self._releasing or self._reconciliation.in_callback
 
     def commits_as(self) -> Generation:
-        """The member id and the epoch for a commit. Raises CommitFailedError.
+        """The member id and the epoch for a commit. Raises CommitFailedError if it is not in the group.
 
-        Deviation: Kafka's consumer sends a commit even if it is in no group, as no member, and lets the coordinator refuse it.
+        Deviation: Kafka's consumer then sends the commit without a member id, and the coordinator refuses it.
         """
         if self._member.manual:
             return NO_GENERATION
@@ -240,7 +238,7 @@ class ConsumerMembership(GroupMember):
         return self.generation if self._member.epoch > 0 else None
 
     def commit_error(self, code: ErrorCode, sent: Generation) -> ClientError:
-        """The exception for a commit that was answered ``code``."""
+        """The exception for a commit that returned ``code``."""
         del sent
         if code in _LOST_MEMBER:
             return CommitFailedError(f"{code.name}: others may own the partitions by now")
@@ -283,7 +281,7 @@ class ConsumerMembership(GroupMember):
     # Out of the group.
 
     def _fenced(self, reason: str) -> None:
-        """The coordinator does not know the member any more (``transitionToFenced``)."""
+        """The coordinator has fenced or removed the member (``transitionToFenced``)."""
         member = self._member
         member.emit(e.Fenced, reason=reason)
         leaving = member.state is ConsumerMemberState.PREPARE_LEAVING
@@ -301,7 +299,7 @@ class ConsumerMembership(GroupMember):
             self._leave_group(ConsumerMemberState.FATAL)
 
     def _leave_group(self, state: ConsumerMemberState) -> None:
-        """The member is in no group any more; it gives up what it owned when the user polls."""
+        """The member has left the group; it gives up its partitions when the user polls."""
         member = self._member
         member.state, member.epoch = state, JOIN_EPOCH
         self._heart.forget()
@@ -310,12 +308,12 @@ class ConsumerMembership(GroupMember):
             member.add_action(a.StopDelivery(member.owned))
 
     def _release(self) -> bool:
-        """Give up everything and go on to what comes then. Returns whether there was a step."""
+        """Give up all partitions, then do what the state requires. Returns whether there was a step."""
         member = self._member
         if self._ended or self.in_callback:
             return False
         if member.owned and (member.state in _GIVES_UP or self._closing is not None or self._unsubscribing is not None):
-            may_call = member.user_present or self._unsubscribing is not None  # the user waits, or has asked for it
+            may_call = member.user_present or self._unsubscribing is not None  # the user polls, or called unsubscribe
             if may_call:
                 self._give_up(member.owned)
             return may_call
@@ -356,7 +354,7 @@ class ConsumerMembership(GroupMember):
         )
 
     def _unsubscribed(self, reason: str) -> None:
-        """Everything is given up: leave the group, if the member is in it, and be as one that has not joined yet."""
+        """All partitions are given up: leave the group if the member is in it, and return to the state before joining."""
         member = self._member
         self._unsubscribing = None
         if member.state is ConsumerMemberState.PREPARE_LEAVING:
@@ -369,7 +367,7 @@ class ConsumerMembership(GroupMember):
         self._reconciliation.names.forget()
 
     def _close(self, reason: str) -> bool:
-        """Everything is given up: leave the group, if the member is in it. Returns whether there was a step."""
+        """All partitions are given up: leave the group if the member is in it. Returns whether there was a step."""
         member = self._member
         if self._leaving:
             return False

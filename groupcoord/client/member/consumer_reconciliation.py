@@ -1,6 +1,6 @@
-"""A member of the consumer protocol changes from what it owns to what it is assigned.
+"""Reconciliation of a member of the consumer protocol (KIP-848): from the owned partitions to the target assignment.
 
-It commits, gives up what it may not keep (``on_revoked``), takes what is new (``on_assigned``), and acknowledges. Callbacks run
+It commits, revokes (``on_revoked``), takes the added partitions (``on_assigned``), and acknowledges. Callbacks run
 only while the user polls. Source: ``AbstractMembershipManager.maybeReconcile`` and ``revokeAndAssign``.
 """
 
@@ -12,7 +12,6 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member.actions import MetadataSnapshot
 from groupcoord.client.member.consumer_heartbeat import (
     NO_ASSIGNMENT,
     ConsumerMember,
@@ -20,6 +19,7 @@ from groupcoord.client.member.consumer_heartbeat import (
     LocalAssignment,
 )
 from groupcoord.client.member.context import callback_failed, in_order
+from groupcoord.client.member.request_builders import MetadataSnapshot
 
 
 class ReconciliationPhase(enum.Enum):
@@ -32,7 +32,7 @@ class ReconciliationPhase(enum.Enum):
 
 
 class TopicNames:
-    """The names of assigned topics, of which the coordinator says only the ids."""
+    """Resolves the ids of assigned topics to names; the coordinator sends only ids."""
 
     def __init__(self, member: ConsumerMember) -> None:
         self._member = member
@@ -44,7 +44,7 @@ class TopicNames:
         self._attempts = 0
 
     def next_deadline(self) -> int | None:
-        """When metadata is to be asked for again (ms), or None."""
+        """When to fetch metadata again (ms), or None."""
         return self._retry_at_ms if self._missing and self._ticket is None else None
 
     def topics(self) -> frozenset[str]:
@@ -56,7 +56,7 @@ class TopicNames:
         self._names, self._missing = {}, frozenset()
 
     def resolve(self) -> dict[uuid.UUID, str]:
-        """The names that are known of all topics of the target assignment; for the others metadata is fetched."""
+        """The known names of the topics in the target assignment; fetches metadata for the others."""
         member = self._member
         known = {topic_id: name for name, topic_id in member.topics.ids.items()}
         wanted = member.target.partitions.keys()
@@ -75,7 +75,7 @@ class TopicNames:
 
     @property
     def awaited(self) -> bool:
-        """Is there a topic that metadata has not been asked about yet?"""
+        """Is there a topic for which metadata was not requested yet?"""
         return not self._missing <= self._looked_up
 
     def _learned(self, topics: MetadataSnapshot, asked: frozenset[uuid.UUID]) -> None:
@@ -119,11 +119,11 @@ class Reconciliation:
         return self.names.next_deadline() if self._wanted and self._phase is ReconciliationPhase.IDLE else None
 
     def user_polled(self) -> None:
-        """The user polls: what a callback has refused is tried again."""
+        """The user polls: retry after a callback that raised."""
         self._failed = False
 
     def abort(self) -> None:
-        """The member is no longer in the group: stop, but for a callback that is running."""
+        """The member is no longer in the group: stop, except for a callback that is running."""
         if self._phase is ReconciliationPhase.COMMITTING:
             self._member.cancel_action(self._ticket)
         if not self.in_callback:
@@ -150,7 +150,7 @@ class Reconciliation:
         resolved = {topic_id: member.target.partitions[topic_id] for topic_id in names}
         goal = LocalAssignment(member.target.local_epoch, resolved)
         if goal == member.current:
-            return False  # topics without names are missing, and all others are acknowledged already
+            return False  # only topics without known names are missing; all others are acknowledged already
         if member.current != NO_ASSIGNMENT and resolved == member.current.partitions:
             self._acknowledge(goal)
             return True
@@ -217,7 +217,7 @@ class Reconciliation:
         self._member.state = ConsumerMemberState.ACKNOWLEDGING
 
     def _call_back(self, news: a.CallbackKind, partitions: frozenset[TopicPartition], done: Callable[[], None]) -> None:
-        """Call the user's callback, then ``done``, unless it raises: then all is tried again when the user polls."""
+        """Call the user's callback, then ``done``. If it raises, the reconciliation is retried at the next poll."""
         member = self._member
         self._phase = ReconciliationPhase.IN_CALLBACK
 

@@ -1,89 +1,30 @@
-"""The settings of a member, and the state that its parts share.
+"""The state of a group member that its classes share: member state, generation, coordinator, and the actions to return.
 
-The parts of a classic member (:mod:`heartbeat`, :mod:`rebalance`, :mod:`membership`) share one :class:`MemberContext`; each is
-one concern of Kafka's ``AbstractCoordinator``. They do no I/O: they append actions, which a driver carries out. What members of
-both protocols share is :class:`MemberActions`.
+The classes of a classic member (in :mod:`heartbeat`, :mod:`rebalance`, :mod:`membership`), each one concern of Kafka's
+``AbstractCoordinator``, share one :class:`MemberContext`. :class:`MemberActions` is its base for both protocols.
 """
 
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignor, RebalanceProtocol, TopicPartition
 from groupcoord.client.client_errors import (
     CallbackFailedError,
 )
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member.actions import MetadataSnapshot
+from groupcoord.client.member.member_settings import MemberSettings
+from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Cause
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSettings:
-    """The settings of one member; times are milliseconds. Raises ValueError for what can never work."""
-
-    group_id: str
-    """"" for a consumer that is in no group: its member never joins."""
-    instance_id: str | None = None
-    """``group.instance.id``: makes it a static member, which keeps its partitions while it restarts (KIP-345)."""
-    rack_id: str | None = None
-    """``client.rack``: assignors and leaders prefer what is near (KIP-881, KIP-392)."""
-    session_timeout_ms: int = 45_000
-    """Without a heartbeat for so long, the coordinator takes the member for dead."""
-    heartbeat_interval_ms: int = 3_000
-    max_poll_interval_ms: int = 300_000
-    """If the user does not ask for records for so long, the member leaves; so long a rebalance waits for the member, too."""
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    auto_commit: bool = True
-    """Are positions committed before partitions are revoked?"""
-    remote_assignor: str | None = None
-    """``group.remote.assignor``: of the consumer protocol, the assignor that the coordinator should use."""
-
-    def __post_init__(self) -> None:
-        if self.instance_id == "":
-            raise ValueError("an instance id is not empty")
-        if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
-            raise ValueError(
-                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be above 0 and below "
-                f"session_timeout_ms={self.session_timeout_ms}"
-            )
-        if self.max_poll_interval_ms <= 0 or self.request_timeout_ms <= 0:
-            raise ValueError("max_poll_interval_ms and request_timeout_ms are above 0")
-        if not 0 <= self.retry_backoff_ms <= self.retry_backoff_max_ms:
-            raise ValueError(
-                f"retry_backoff_ms={self.retry_backoff_ms} is between 0 and "
-                f"retry_backoff_max_ms={self.retry_backoff_max_ms}"
-            )
-
-
-JITTER = 0.2
-_ENOUGH_DOUBLINGS = 62
-
-
-class ExponentialBackoff:
-    """Waits from ``first_ms`` up to ``most_ms``, give or take a fifth; ``chance`` answers a number from 0 up to 1."""
-
-    def __init__(self, first_ms: int, most_ms: int, chance: Callable[[], float]) -> None:
-        self._first_ms = first_ms
-        self._most_ms = most_ms
-        self._chance = chance
-
-    def delay_ms(self, attempts: int) -> int:
-        """The delay after ``attempts`` failures in a row, not counting the latest. Source: ``ExponentialBackoff``."""
-        wait = min(self._first_ms << min(attempts, _ENOUGH_DOUBLINGS), self._most_ms)
-        return round(wait * (1 + JITTER * (2 * self._chance() - 1)))
-
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION_ID = -1
 LONGEST_REASON = 255
-"""Characters of a reason that go over the wire (``JoinGroupRequest.maybeTruncateReason``)."""
+"""The most characters of a reason that are sent (``JoinGroupRequest.maybeTruncateReason``)."""
 
 
 class MemberState(enum.Enum):
@@ -94,13 +35,13 @@ class MemberState(enum.Enum):
     PREPARING_REBALANCE = "PreparingRebalance"
     """JoinGroup is sent and not answered."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """It is in a generation and has no assignment yet."""
+    """It has joined a generation and has no assignment yet."""
     STABLE = "Stable"
     """It has its assignment."""
 
 
 class Generation(NamedTuple):
-    """The generation of the group, the member id in it, and the assignor that the group chose."""
+    """The generation (or member epoch), the member id, and the assignor that the group chose."""
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = ""
@@ -108,11 +49,11 @@ class Generation(NamedTuple):
 
 
 NO_GENERATION = Generation()
-"""Of who commits without being a member: its user assigns partitions itself."""
+"""The generation of a commit by a consumer with manual assignment, which is no member."""
 
 
 class MemberActions(ABC):
-    """What members of both protocols share: the actions of the event that is handled, their tickets, and the coordinator."""
+    """The state that members of both protocols have: actions of the current event, pending tickets, coordinator."""
 
     def __init__(self, settings: MemberSettings, backoff: ExponentialBackoff) -> None:
         self.settings = settings
@@ -125,7 +66,7 @@ class MemberActions(ABC):
         """Does the user assign partitions itself? Then the member stays out of the group, and commits as nobody."""
         self.topics = MetadataSnapshot()
         self.on_failure: Callable[[Exception], None]
-        # Of the event that is being handled.
+        # The current event: its time, cause and actions.
         self.now_ms = 0
         self.cause: Cause
         self._actions: list[a.Action] = []
@@ -135,12 +76,12 @@ class MemberActions(ABC):
     @property
     @abstractmethod
     def member_id(self) -> str:
-        """The id of the member, "" as long as it has none."""
+        """The member id, "" as long as it has none."""
 
     # Events and actions.
 
     def begin_event(self, now_ms: int, cause: Cause) -> None:
-        """An event came in at ``now_ms``: it is the ``cause`` of the actions that follow."""
+        """Begin to handle an event at ``now_ms``; ``cause`` is that of the actions that follow."""
         self.now_ms, self.cause = now_ms, cause
 
     def take_actions(self) -> list[a.Action]:
@@ -165,18 +106,18 @@ class MemberActions(ABC):
         answered: Callable[[Any], None],
         failed: Callable[[Exception], None],
     ) -> int:
-        """Add an action with a ticket, which is returned; ``answered`` or ``failed`` is called with its result."""
+        """Add an action with a new ticket, and return the ticket; ``answered`` or ``failed`` is called with its result."""
         self._tickets += 1
         self._pending[self._tickets] = (answered, failed, self.cause)
         self.add_action(make(self._tickets))
         return self._tickets
 
     def is_pending(self, ticket: int) -> bool:
-        """Is the answer to ``ticket`` still awaited?"""
+        """Is the result of ``ticket`` still awaited?"""
         return ticket in self._pending
 
     def cause_of(self, ticket: int) -> Cause:
-        """What the action of ``ticket`` was begun for; that of this event if it was cancelled."""
+        """The cause of the action with ``ticket``; that of the current event if it was cancelled."""
         return self._pending[ticket][2] if ticket in self._pending else self.cause
 
     def complete_action(self, ticket: int, result: Any) -> None:
@@ -210,7 +151,7 @@ class MemberActions(ABC):
 
 
 class MemberContext(MemberActions):
-    """The state that the parts of a member of the classic protocol share."""
+    """The state shared by the classes that make up a member of the classic protocol."""
 
     def __init__(
         self,

@@ -1,11 +1,12 @@
-"""Heartbeats to the coordinator of the group, within the session timeout and ``max.poll.interval.ms``.
+"""Heartbeat requests of a classic member, its session timeout and its ``max.poll.interval.ms``.
 
-A member sends heartbeats from the moment it is in a generation, but not while its JoinGroup is under way: the coordinator does
-not count the session then. Sources: ``Heartbeat``, ``HeartbeatThread``.
+A member sends heartbeats while it is in a generation, but not while its JoinGroup is in flight, because the coordinator does
+not expire its session then. Sources: ``Heartbeat``, ``HeartbeatThread``.
 """
 
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import BrokerError, DisconnectedError, ErrorReaction
+from groupcoord.client import error_reactions
+from groupcoord.client.client_errors import BrokerError, DisconnectedError
+from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.context import Generation, MemberContext, MemberState
@@ -14,7 +15,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class Heartbeater:
-    """Sends heartbeats, and expires the session timeout and ``max.poll.interval.ms``."""
+    """Sends heartbeats, and checks the session timeout and ``max.poll.interval.ms``."""
 
     def __init__(self, member: MemberContext) -> None:
         self._member = member
@@ -29,18 +30,18 @@ class Heartbeater:
         return self._member.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     def start(self) -> None:
-        """The member has joined a generation: all timeouts start anew (``resetTimeouts``)."""
+        """The member has joined a generation: restart all timeouts (``resetTimeouts``)."""
         settings = self._member.settings
         self._heartbeat_at_ms = self._member.now_ms + settings.heartbeat_interval_ms
         self.user_polled()
         self.session_renewed()
 
     def session_renewed(self) -> None:
-        """The coordinator has answered, or was found: the session timeout starts anew."""
+        """The coordinator responded, or was found: restart the session timeout."""
         self._session_ends_ms = self._member.now_ms + self._member.settings.session_timeout_ms
 
     def user_polled(self) -> None:
-        """The user has polled: ``max.poll.interval.ms`` starts anew."""
+        """The user has polled: restart ``max.poll.interval.ms``."""
         self._poll_due_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
 
     def next_deadline(self) -> int | None:
@@ -58,7 +59,7 @@ class Heartbeater:
         return min(due, default=None)
 
     def expire(self) -> bool:
-        """Do what is due. Returns whether ``max.poll.interval.ms`` is over."""
+        """Handle expired timeouts. Returns whether ``max.poll.interval.ms`` is over."""
         member = self._member
         if not self._in_generation:
             return False
@@ -90,7 +91,7 @@ class Heartbeater:
         member = self._member
         self._ticket = None
         code = ErrorCode(response.error_code)
-        reaction = client_errors.to_heartbeat(code)
+        reaction = error_reactions.to_heartbeat(code)
         if reaction in (ErrorReaction.GO_ON, ErrorReaction.REJOIN):
             self._attempts = 0
             self.session_renewed()

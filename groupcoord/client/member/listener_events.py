@@ -1,4 +1,4 @@
-"""Events of a member, one for each step. A consumer passes them to its ``listeners``."""
+"""The events of a group member (joined, assignment received …), which a consumer passes to its ``listeners``."""
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.core.events import Event, event_class, partition_names
@@ -14,7 +14,7 @@ class MemberEvent(Event):
 
 @event_class
 class CoordinatorFound(MemberEvent):
-    """The member knows whom to talk to."""
+    """The member has found its coordinator."""
 
     coordinator: str
 
@@ -45,7 +45,7 @@ class RejoinWanted(MemberEvent):
 
 @event_class
 class JoinSent(MemberEvent):
-    """JoinGroup is under way. ``keeps`` is what the member goes on consuming meanwhile: nothing under the eager protocol."""
+    """JoinGroup is sent. ``keeps`` are the partitions that it consumes meanwhile: none under the eager protocol."""
 
     generation: int
     protocol: str
@@ -60,7 +60,7 @@ class JoinSent(MemberEvent):
 
 @event_class
 class MemberIdGiven(MemberEvent):
-    """The coordinator gave the newcomer an id and wants it to come back with it (KIP-394)."""
+    """The coordinator gave the new member an id, with which it joins again (KIP-394)."""
 
     def text(self) -> str:
         return f"is {self.member} from now on and joins with that id"
@@ -68,7 +68,7 @@ class MemberIdGiven(MemberEvent):
 
 @event_class
 class Joined(MemberEvent):
-    """The join phase is over; the ``leader`` has to say who gets what, by the ``assignor`` that the vote chose."""
+    """JoinGroup succeeded; the ``leader`` computes the assignment with the ``assignor`` that the group chose."""
 
     generation: int
     assignor: str
@@ -82,7 +82,7 @@ class Joined(MemberEvent):
 
 @event_class
 class AssignorRan(MemberEvent):
-    """The leader's assignor has answered; ``withheld`` stays unassigned until its owners have revoked it."""
+    """The leader's assignor has returned; ``withheld`` partitions stay unassigned until their owners have revoked them."""
 
     assignor: str
     assignment: tuple[tuple[str, tuple[TopicPartition, ...]], ...]
@@ -96,7 +96,7 @@ class AssignorRan(MemberEvent):
 
 @event_class
 class AssignmentSkipped(MemberEvent):
-    """A static leader came back to a group whose assignment stands (KIP-814)."""
+    """A static leader rejoined and skips the assignment, which is still valid (KIP-814)."""
 
     def text(self) -> str:
         return "leads a group whose assignment stands, and assigns nothing"
@@ -104,7 +104,7 @@ class AssignmentSkipped(MemberEvent):
 
 @event_class
 class Synced(MemberEvent):
-    """The member knows its assignment: what it keeps, what comes and what must go."""
+    """The member has its assignment: the partitions it keeps, gains and gives up."""
 
     generation: int
     keeps: tuple[TopicPartition, ...]
@@ -120,7 +120,7 @@ class Synced(MemberEvent):
 
 @event_class
 class HeartbeatJoinSent(MemberEvent):
-    """The heartbeat with epoch 0 is under way, by which a member of the consumer protocol joins; ``subscription`` is a text."""
+    """The heartbeat with epoch 0 is sent, with which a member of the consumer protocol joins; ``subscription`` is a text."""
 
     subscription: str
 
@@ -130,7 +130,7 @@ class HeartbeatJoinSent(MemberEvent):
 
 @event_class
 class EpochReached(MemberEvent):
-    """The coordinator has said that the member is at ``epoch`` now."""
+    """The coordinator has moved the member to ``epoch``."""
 
     epoch: int
 
@@ -140,7 +140,7 @@ class EpochReached(MemberEvent):
 
 @event_class
 class AssignmentReceived(MemberEvent):
-    """The coordinator has said what the member may use; it begins to change to that, first by giving up."""
+    """The coordinator has sent a target assignment; the member begins to change to it, first by revoking."""
 
     epoch: int
     keeps: tuple[TopicPartition, ...]
@@ -156,7 +156,7 @@ class AssignmentReceived(MemberEvent):
 
 @event_class
 class AssignmentAcknowledged(MemberEvent):
-    """A heartbeat that says what the member owns now is under way: what it gave up is free for others."""
+    """The heartbeat with the owned partitions is sent, which frees the revoked ones for other members."""
 
     owns: tuple[TopicPartition, ...]
 
@@ -166,7 +166,7 @@ class AssignmentAcknowledged(MemberEvent):
 
 @event_class
 class Fenced(MemberEvent):
-    """The coordinator does not know the member at its epoch any more: all it owned is lost, and it joins again."""
+    """The coordinator has fenced the member or does not know it: all its partitions are lost, and it joins again."""
 
     reason: str
 
@@ -187,7 +187,7 @@ class PartitionsTold(MemberEvent):
 
 @event_class
 class MembershipReset(MemberEvent):
-    """The generation, and with it all ownership, is gone; ``forgets_id`` says whether the member id is too."""
+    """The member has lost its generation and all partitions; ``forgets_id``: its member id, too."""
 
     reason: str
     forgets_id: bool
@@ -210,7 +210,7 @@ class RequestFailed(MemberEvent):
 
 @event_class
 class PolledTooLate(MemberEvent):
-    """The user did not ask for records for ``max_poll_interval_ms``, so the member leaves until it does."""
+    """The user did not poll for ``max_poll_interval_ms``, so the member leaves until it does."""
 
     max_poll_interval_ms: int
 
@@ -222,7 +222,7 @@ class PolledTooLate(MemberEvent):
 
 @event_class
 class LeaveSent(MemberEvent):
-    """The member says goodbye; a static one never does."""
+    """The member leaves the group; a static one never sends LeaveGroup."""
 
     reason: str
 

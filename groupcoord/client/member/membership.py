@@ -1,38 +1,32 @@
-"""A member of a group as a state machine without I/O: events come in, actions come out.
+"""Membership: a member by the classic protocol as a state machine without I/O (``ConsumerCoordinator``).
 
 Its driver calls one method for each event, with the time, carries out the returned actions in order, and calls ``expire`` when
-``next_deadline`` is reached. The same events at the same times give the same actions.
-
-It does what Kafka's consumer does (``ConsumerCoordinator`` on ``AbstractCoordinator``), eager or cooperative (KIP-429), dynamic
-or static (KIP-345). It runs no assignor itself, so that a slow assignor does not delay heartbeats.
+``next_deadline`` is reached. It rebalances eagerly or cooperatively (KIP-429), as a dynamic or static member (KIP-345). The
+driver runs the assignor, so that a slow assignor does not delay heartbeats.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from groupcoord.assignors import Assignor, RebalanceProtocol
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import (
-    BrokerError,
-    ClientError,
-    CommitFailedError,
-    ErrorReaction,
-    RebalanceInProgressError,
-)
+from groupcoord.client import error_reactions
+from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from groupcoord.client.error_reactions import ErrorReaction
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
 from groupcoord.client.member.context import (
     NO_GENERATION,
-    ExponentialBackoff,
     Generation,
     MemberContext,
-    MemberSettings,
     MemberState,
     callback_failed,
     in_order,
     shortened,
 )
+from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
+from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.heartbeat import Heartbeater
-from groupcoord.client.member.member_interface import CoordinatorLookup, GroupMember
+from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.member.rebalance import Rebalance
 from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
@@ -40,7 +34,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class Membership(GroupMember):
-    """One member of one group.
+    """One member of one group, by the classic protocol.
 
     ``assignors`` are in order of preference; ``chance`` returns a number from 0 up to 1, for the jitter of back-offs. Raises
     ValueError for assignors without a common rebalance protocol.
@@ -100,26 +94,26 @@ class Membership(GroupMember):
         return self._advance()
 
     def poll_ended(self, now_ms: int) -> list[a.Action]:
-        """The poll of the user has returned: it works on its records now, and no callback begins until the next poll."""
+        """The poll of the user has returned: no callback begins until the next poll."""
         self._member.begin_event(now_ms, AdminAction("poll"))
         self._member.user_present = False
         self._heart.user_polled()
         return self._advance()
 
     def commit_answered(self, code: ErrorCode, sent: Generation, now_ms: int) -> list[a.Action]:
-        """A commit that went out as ``sent`` was answered ``code`` (``OffsetCommitResponseHandler``).
+        """A commit sent as ``sent`` returned ``code`` (``OffsetCommitResponseHandler``).
 
-        Deviation: Kafka's consumer also leaves a generation because of the answer to a commit for an earlier one.
+        Deviation: Kafka's consumer also leaves its generation because of the response to a commit of an earlier one.
         """
         member = self._member
         member.begin_event(now_ms, Answered("OffsetCommit", code.name))
-        reaction = client_errors.to_offset_commit(code)
+        reaction = error_reactions.to_offset_commit(code)
         if reaction is ErrorReaction.FIND_COORDINATOR:
             member.lose_coordinator(f"it answered OffsetCommit with {code.name}")
         elif reaction is ErrorReaction.REJOIN:
             member.request_rejoin("offset commit failed since group is already rebalancing")
         elif member.manual:
-            pass  # nobody's commit says nothing about a generation
+            pass  # a commit without a member says nothing about its generation
         elif sent == member.generation and reaction in (ErrorReaction.RESET_MEMBER, ErrorReaction.RESET_GENERATION):
             member.reset(f"OffsetCommit was answered {code.name}", forget_id=reaction is ErrorReaction.RESET_MEMBER)
         elif sent == member.generation and code == ErrorCode.FENCED_INSTANCE_ID:
@@ -134,7 +128,7 @@ class Membership(GroupMember):
         return self._advance()
 
     def expire(self, now_ms: int) -> list[a.Action]:
-        """Do what is due at ``now_ms``."""
+        """Handle the deadlines that are reached at ``now_ms``."""
         member = self._member
         member.begin_event(now_ms, TimerFired("member", member.settings.group_id, member.generation.member_id, now_ms))
         self._search.expire()
@@ -182,7 +176,7 @@ class Membership(GroupMember):
 
     @property
     def in_callback(self) -> bool:
-        """Is a callback running? No records are handed out meanwhile."""
+        """Is a callback running? No records are returned meanwhile."""
         return self._rebalance.progress.callback_running
 
     def commits_as(self) -> Generation:
@@ -198,8 +192,8 @@ class Membership(GroupMember):
         return None
 
     def commit_error(self, code: ErrorCode, sent: Generation) -> ClientError:
-        """The exception for a commit, sent as ``sent``, that was answered ``code``. Call it before ``commit_answered``."""
-        reaction = client_errors.to_offset_commit(code)
+        """The exception for a commit, sent as ``sent``, that returned ``code``. Call it before ``commit_answered``."""
+        reaction = error_reactions.to_offset_commit(code)
         if reaction is ErrorReaction.REJOIN:
             return RebalanceInProgressError("the group began to rebalance: poll until it is over, then commit")
         changed = sent != self._member.generation
@@ -226,11 +220,11 @@ class Membership(GroupMember):
         if member.ending:
             self._ending.step()
             if self._ending.callback_running and self._ending.failure is None:
-                self._search.begin()  # the callback may want to commit
+                self._search.begin()  # the callback may commit
         return member.take_actions()
 
     def _notice_changes(self) -> None:
-        """A rebalance is needed if what it was about has changed (``ConsumerCoordinator.rejoinNeededOrPending``)."""
+        """Rejoin if the subscription or the metadata has changed (``ConsumerCoordinator.rejoinNeededOrPending``)."""
         member, rebalance = self._member, self._rebalance
         if member.rejoin_needed:
             return
@@ -259,7 +253,7 @@ class Shutdown:
     def fail(self, error: Exception) -> None:
         """A fatal error. LeaveGroup is sent at once, so that the group goes on without this member.
 
-        Deviation: after some of these errors Kafka's consumer tries again at the next poll. A member of this client that
+        Deviation: after some of these errors Kafka's consumer retries at the next poll. A member of this client that
         failed stays failed, so that no error is overlooked in a loop; a new consumer is a fresh start.
         """
         member = self._member
@@ -275,14 +269,14 @@ class Shutdown:
         member.reset("the member failed", forget_id=True)
 
     def close(self, reason: str) -> None:
-        """Close the member; ``reason`` goes along with LeaveGroup."""
+        """Close the member; LeaveGroup carries ``reason``."""
         if self._closing is None:
             self._closing = reason
             self._member.ending = True
             self._rebalance.stop()
 
     def unsubscribe(self, reason: str) -> None:
-        """Leave the group, but only until the member subscribes again; ``reason`` goes along with LeaveGroup."""
+        """Leave the group until the member subscribes again; LeaveGroup carries ``reason``."""
         member = self._member
         if not member.ending:
             self._unsubscribing = reason
@@ -297,7 +291,7 @@ class Shutdown:
         if self.callback_running or self._rebalance.progress.callback_running:
             return
         if member.owned:
-            if member.user_present or self._unsubscribing is not None:  # the user waits, or has asked for it
+            if member.user_present or self._unsubscribing is not None:  # the user polls, or called unsubscribe
                 self._call_back()
             return
         if self._unsubscribing is not None:
@@ -313,7 +307,7 @@ class Shutdown:
                 member.add_action(a.MembershipEnded())
 
     def _unsubscribed(self, reason: str) -> None:
-        """Everything is given up: leave, and be as a member that has not joined yet."""
+        """All partitions are given up: leave the group, and return to the state before joining."""
         member = self._member
         self.leave_group(reason)
         self._unsubscribing = None
@@ -354,7 +348,7 @@ class Shutdown:
             group_id=member.settings.group_id,
             members=(MemberIdentity(member_id=member_id, reason=shortened(reason)),),
         )
-        # The response does not matter: without LeaveGroup the session ends by itself.
+        # The response does not matter: if the request is lost, the session times out.
         self._leave_ticket = member.start_action(
             lambda ticket: a.SendRequest(ticket, coordinator, request, member.settings.request_timeout_ms),
             lambda _: self._leave_answered(),
@@ -368,7 +362,7 @@ class Shutdown:
 def common_protocol(supported: Mapping[str, Iterable[RebalanceProtocol]]) -> RebalanceProtocol:
     """The rebalance protocol of a member with these assignors: the highest that all of them support.
 
-    It holds whichever of them the group chooses (KIP-429). Raises ValueError if there is none.
+    It is then valid whichever assignor the group chooses (KIP-429). Raises ValueError if there is none.
     """
     common = set(RebalanceProtocol).intersection(*map(set, supported.values()))
     if not supported or not common:

@@ -1,11 +1,11 @@
-"""One rebalance: revoke, join, assign if elected leader, sync, apply the assignment.
+"""A rebalance by the classic protocol: revoke, JoinGroup, assign if elected leader, SyncGroup, apply the assignment.
 
 Sources: ``AbstractCoordinator.joinGroupIfNeeded``, ``ConsumerCoordinator.onJoinPrepare``, ``onLeaderElected`` and
-``onJoinComplete``; KIP-429. The user's callbacks run only while the user waits for records, so that no partition is taken away
-while the user works on it. All other steps need no user.
+``onJoinComplete``; KIP-429. The user's callbacks run only while the user polls, so that no partition is revoked while the user
+processes its records. All other steps happen between polls, too.
 
-:class:`RebalanceProgress` says what it waits for. What a member owns changes in :class:`Revocation`, before it joins, and in
-:class:`AssignmentApplier`, after it has synced, which also revokes what the cooperative protocol takes away.
+:class:`RebalanceProgress` says what it waits for. The owned partitions change in :class:`Revocation`, before the member joins,
+and in :class:`AssignmentApplier`, after SyncGroup, which also does the revocation of the cooperative protocol.
 """
 
 import enum
@@ -22,11 +22,11 @@ from groupcoord.assignors import (
     read_subscription,
     write_assignment,
 )
-from groupcoord.client import client_errors
-from groupcoord.client.client_errors import AssignorFailedError, BrokerError, DisconnectedError, ErrorReaction
+from groupcoord.client import error_reactions
+from groupcoord.client.client_errors import AssignorFailedError, BrokerError, DisconnectedError
+from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
-from groupcoord.client.member.actions import MetadataSnapshot, join_protocols
 from groupcoord.client.member.context import (
     PROTOCOL_TYPE,
     Generation,
@@ -37,6 +37,7 @@ from groupcoord.client.member.context import (
     shortened,
 )
 from groupcoord.client.member.heartbeat import Heartbeater
+from groupcoord.client.member.request_builders import MetadataSnapshot, join_protocols
 from groupcoord.protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -82,12 +83,12 @@ class RebalanceProgress:
 
     @property
     def callback_running(self) -> bool:
-        """Is a callback under way?"""
+        """Is a callback running?"""
         return self.phase in _IN_CALLBACK
 
     @property
     def obsolete(self) -> bool:
-        """Does it wait for something of a generation that has ended?"""
+        """Does it wait for a response of a generation that has ended?"""
         return self.phase in _IN_A_GENERATION and self._member.state is not MemberState.COMPLETING_REBALANCE
 
     def stop_waiting(self) -> None:
@@ -102,12 +103,12 @@ class RebalanceProgress:
         return self._assigned_by_ms if self.phase is RebalancePhase.ASSIGNING else self.retry_at_ms
 
     def wait_for_assignor(self, ticket: int) -> None:
-        """The assignor runs. It may take as long as a rebalance: a leader that is later is out of the group."""
+        """Wait for the assignor, for ``max.poll.interval.ms`` at most: after that the coordinator has removed the leader."""
         self._assigned_by_ms = self._member.now_ms + self._member.settings.max_poll_interval_ms
         self.phase, self.ticket = RebalancePhase.ASSIGNING, ticket
 
     def expire(self) -> None:
-        """End the back-off if its time is over, or the member if that of its assignor is."""
+        """End the back-off if its time is over; fail the member if its assignor took too long."""
         if self.phase is RebalancePhase.ASSIGNING and self._assigned_by_ms <= self._member.now_ms:
             name, limit_ms = self._member.generation.protocol_name, self._member.settings.max_poll_interval_ms
             self._member.fail(
@@ -118,7 +119,7 @@ class RebalanceProgress:
             self.phase = RebalancePhase.IDLE
 
     def succeeded(self) -> None:
-        """Start the back-off anew."""
+        """Reset the back-off."""
         self._attempts = 0
 
     def invoke_callback(
@@ -178,7 +179,7 @@ class RebalanceProgress:
 
 
 class Revocation:
-    """Revokes everything if eager, unsubscribed topics if cooperative; without a generation all partitions are lost."""
+    """Revokes all partitions if eager, those of unsubscribed topics if cooperative; without a generation all are lost."""
 
     def __init__(self, member: MemberContext, progress: RebalanceProgress) -> None:
         self._member = member
@@ -194,7 +195,7 @@ class Revocation:
             if member.protocol is RebalanceProtocol.EAGER:
                 member.add_action(a.StopDelivery(member.owned))
             self._progress.phase = RebalancePhase.COMMITTING
-            # A rebalance takes no longer than a member may be away, so there is no use in committing for longer.
+            # The coordinator removes a member that takes longer in a rebalance, so a later commit would fail.
             timeout_ms = member.settings.max_poll_interval_ms
             self._progress.ticket = member.start_action(
                 lambda ticket: a.CommitOffsets(ticket, timeout_ms),
@@ -244,7 +245,7 @@ class Revocation:
 
 
 SHORTEST_ASSIGNMENT = 2
-"""Bytes: the version that every assignment begins with."""
+"""Bytes: the version field with which every assignment begins."""
 
 
 class AssignmentApplier:
@@ -375,7 +376,7 @@ class Rebalance:
         return False
 
     def stop(self) -> None:
-        """Stop waiting for anything but a callback that is running."""
+        """Stop waiting, except for a callback that is running."""
         if not self.progress.callback_running:
             self.progress.stop_waiting()
 
@@ -425,7 +426,7 @@ class Rebalance:
         code = ErrorCode(response.error_code)
         if code == ErrorCode.NONE and response.protocol_type not in (None, PROTOCOL_TYPE):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        reaction = client_errors.to_join_group(code)
+        reaction = error_reactions.to_join_group(code)
         if reaction is ErrorReaction.REJOIN_WITH_ID:
             member.generation = Generation(member_id=response.member_id)
             member.emit(e.MemberIdGiven)
@@ -434,7 +435,7 @@ class Rebalance:
         elif reaction is not ErrorReaction.GO_ON:
             self.progress.handle_error("JoinGroup", code, reaction)
         elif member.state is not MemberState.PREPARING_REBALANCE:
-            # The response to a commit has removed the member meanwhile, so the member id of this join is unknown.
+            # A commit failed with UNKNOWN_MEMBER_ID meanwhile, so the member id of this JoinGroup is not valid any more.
             self.progress.handle_error("JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, ErrorReaction.RETRY)
         else:
             self._joined(response, coordinator)
@@ -494,7 +495,7 @@ class Rebalance:
         )
 
     def watched(self, topics: MetadataSnapshot) -> MetadataSnapshot:
-        """The part of ``topics`` on which an assignment of this member depends: a change of it needs a rebalance."""
+        """The part of ``topics`` on which the assignment depends; if it changes, the leader rejoins."""
         of_group = topics.of(self.group_topics)
         return of_group if self._member.settings.rack_id is not None else of_group.without_racks()
 
@@ -517,8 +518,8 @@ class Rebalance:
             member.fail(failure)
 
         assignor = member.assignors[name]
-        # A member that states owned partitions follows the cooperative protocol, even if the leader does not: so it is while
-        # a group is upgraded. Its partitions may stay unassigned in this rebalance.
+        # While a group is upgraded, some members with owned partitions are cooperative though the leader is not: their
+        # partitions may stay unassigned in this rebalance.
         any_owned = any(said.owned_partitions for said in group.subscriptions.values())
         protocol = RebalanceProtocol.COOPERATIVE if any_owned else member.protocol
         self.progress.wait_for_assignor(
@@ -538,7 +539,7 @@ class Rebalance:
             protocol_name=member.generation.protocol_name,
             assignments=assignments,
         )
-        # The coordinator waits for the leader's assignment no longer than for members to join.
+        # The coordinator waits for the leader's SyncGroup as long as for JoinGroup: the rebalance timeout.
         timeout_ms = max(settings.request_timeout_ms, settings.max_poll_interval_ms + JOIN_LAPSE_MS)
         self.progress.phase = RebalancePhase.SYNCING
         self.progress.ticket = member.start_action(
@@ -555,7 +556,7 @@ class Rebalance:
             or response.protocol_name not in (None, member.generation.protocol_name)
         ):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        reaction = client_errors.to_sync_group(code)
+        reaction = error_reactions.to_sync_group(code)
         if reaction is not ErrorReaction.GO_ON:
             self.progress.handle_error("SyncGroup", code, reaction)
             return
@@ -567,7 +568,7 @@ class Rebalance:
 
 
 def subscriptions_of(members: Iterable[JoinGroupResponseMember]) -> dict[str, Subscription]:
-    """Member id → its subscription. Raises WireError for bytes that are no subscription."""
+    """The decoded subscription of each member id. Raises WireError for invalid bytes."""
     return {member.member_id: read_subscription(member.metadata, member.group_instance_id) for member in members}
 
 
@@ -583,7 +584,7 @@ def withheld(group: GroupSubscription, assignment: Assignment) -> tuple[TopicPar
 
 
 def encode_assignments(assignment: Assignment) -> tuple[SyncGroupRequestAssignment, ...]:
-    """The assignment in bytes, as SyncGroup carries it."""
+    """Encode the assignment for SyncGroup."""
     return tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(partitions))
         for member_id, partitions in assignment.items()

@@ -1,1 +1,1 @@
-"""A transactional producer without I/O. The simulation drives it on simulated time."""
+"""The producer without I/O: accumulator, sender, sequence numbers, transactions. The simulation drives it on simulated time."""

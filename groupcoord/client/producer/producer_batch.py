@@ -24,22 +24,24 @@ from groupcoord.protocol.batches.records import encode_record, read_records
 COMPRESSION_ESTIMATE_FACTOR = 1.05
 """``MemoryRecordsBuilder.COMPRESSION_RATE_ESTIMATION_FACTOR``."""
 _RECORD_OVERHEAD_BYTES = 21
-"""What a record takes at most besides key, value and headers (``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
+"""The most bytes of a record besides key, value and headers (``DefaultRecord.MAX_RECORD_OVERHEAD``)."""
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 
 
 def record_size_upper_bound(key: bytes | None, value: bytes | None, headers: HeaderPairs) -> int:
-    """Bytes of a batch with this record alone, at most, uncompressed (``estimateSizeInBytesUpperBound``)."""
+    """The most bytes of an uncompressed batch with only this record (``estimateSizeInBytesUpperBound``)."""
     exact = len(encode_record(0, 0, key, value, headers))
-    # That has a size of one to five bytes, attributes and two deltas of a byte each, for which the bound has 21 together.
+    # ``exact`` counts the size field (one to five bytes), attributes and two deltas of a byte each; the bound has 21 for them.
     body = exact - 3
     size_bytes = next(count for count in range(1, 6) if body + 3 - count < 1 << (7 * count - 1))
     return HEADER_BYTES + _RECORD_OVERHEAD_BYTES + body - size_bytes
 
 
 class ProducerBatch:
-    """``promises`` has, for each record, what its sender gave along with it; ``estimated_ratio`` is of the compression."""
+    """A batch under construction or in flight. ``promises`` has, for each record, the caller's value for its completion;
+    ``estimated_ratio`` is the expected compression ratio.
+    """
 
     __slots__ = (
         "_body",
@@ -81,7 +83,7 @@ class ProducerBatch:
     ) -> None:
         self.partition = partition
         self.number = number
-        """The how manyth batch of the producer it is, from 1."""
+        """Its number: the producer numbers its batches from 1."""
         self.created_ms = self.last_attempt_ms = now_ms
         self.write_limit = self.reserved_bytes = write_limit
         self.compression = compression
@@ -99,11 +101,11 @@ class ProducerBatch:
         self.transaction: TransactionBatch | None = None
         self.done = False
         self.size = HEADER_BYTES
-        """Bytes of the whole batch; of one that is not closed, what is expected of the compression."""
+        """Bytes of the batch; estimated from the expected compression as long as it is not closed."""
         self.is_full = False
-        """Is there room for no other record, however small?"""
+        """Is there no room for another record, however small?"""
         self.is_part = False
-        """Was it made of a batch that was too large?"""
+        """Was it split off a batch that was too large?"""
         self._body = bytearray()
         self._compressed: bytes | None = None
         self._size_factor = 1.0 if compression is Compression.NONE else estimated_ratio * COMPRESSION_ESTIMATE_FACTOR
@@ -121,7 +123,7 @@ class ProducerBatch:
 
     @property
     def has_sequence(self) -> bool:
-        """Was it sent, or is about to be, with a sequence number?"""
+        """Does it have a sequence number yet?"""
         return self.base_sequence != NO_SEQUENCE
 
     @property
@@ -131,17 +133,17 @@ class ProducerBatch:
 
     @property
     def closed(self) -> bool:
-        """Does it take no more records?"""
+        """Is it closed for more records?"""
         return self._compressed is not None
 
     def waited_ms(self, now_ms: int) -> int:
-        """How long it has waited since it was opened or put back."""
+        """How long it has waited since it was created or reenqueued."""
         return max(0, now_ms - self.last_attempt_ms)
 
     def try_append(
         self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: HeaderPairs, promise: Any
     ) -> bool:
-        """Add a record if there is room for it; there always is for the first (``MemoryRecordsBuilder.hasRoomFor``)."""
+        """Add a record if there is room, as there always is for the first (``MemoryRecordsBuilder.hasRoomFor``)."""
         if self.is_full:
             return False
         promises, body = self.promises, self._body
@@ -149,7 +151,7 @@ class ProducerBatch:
             record = encode_record(len(promises), timestamp_ms - self.base_timestamp_ms, key, value, headers)
             if self.write_limit < self.size + len(record):
                 return False
-            if timestamp_ms > self.max_timestamp_ms:  # noqa: PLR1730 - a call of max() for every record costs more
+            if timestamp_ms > self.max_timestamp_ms:  # noqa: PLR1730 - max() for every record is slower
                 self.max_timestamp_ms = timestamp_ms
         else:
             record = encode_record(0, 0, key, value, headers)
@@ -161,15 +163,15 @@ class ProducerBatch:
         return True
 
     def close(self) -> float:
-        """It takes no more records, and they are compressed; to which part of their size?"""
+        """Close it for more records and compress them; returns the compression ratio."""
         if self._compressed is None:
             self._compressed = compress(self.compression, bytes(self._body))
             self.size, self.is_full = HEADER_BYTES + len(self._compressed), True
         return len(self._compressed) / max(len(self._body), 1)
 
     def data(self) -> bytes:
-        """The batch as it is sent. It has been closed."""
-        assert self._compressed is not None  # noqa: S101 - the accumulator closes what it hands out
+        """The bytes of the batch, which must be closed."""
+        assert self._compressed is not None  # noqa: S101 - the accumulator closes the batches that it drains
         header = BatchHeader(
             base_offset=0,
             length=0,
@@ -188,23 +190,23 @@ class ProducerBatch:
         return frame_batch(header, self._compressed)
 
     def reenqueued(self, now_ms: int, backoff_ms: int) -> None:
-        """It was put back into its queue, to be sent again after the back-off."""
+        """It was put back into its queue (``reenqueued``), and is sent again after the back-off."""
         self.attempts += 1
         self.backoff_ms = backoff_ms
         self.last_attempt_ms = now_ms
 
     def saw_leader_epoch(self, epoch: int) -> None:
-        """Its partition has a leader with that epoch; a new leader is not kept waiting for the back-off (KIP-951)."""
+        """Note the leader epoch of its partition: to a new leader it is retried without back-off (KIP-951)."""
         if epoch > self.leader_epoch:
             self.leader_epoch, self.attempts_at_leader_change = epoch, self.attempts
 
     @property
     def has_new_leader(self) -> bool:
-        """Is it sent again, to another leader than before?"""
+        """Is it a retry to another leader than before?"""
         return self.attempts > 0 and self.attempts_at_leader_change == self.attempts
 
     def parts(self, limit: int, numbers: Iterator[int]) -> "list[ProducerBatch]":
-        """Its records in batches of at most ``limit`` bytes, uncompressed, or of one record (``ProducerBatch.split``)."""
+        """Split it into batches of at most ``limit`` bytes, uncompressed, or of one record (``ProducerBatch.split``)."""
         made: list[ProducerBatch] = []
         records = read_records(
             self._body, 0, self.record_count, base_offset=0, base_timestamp_ms=self.base_timestamp_ms

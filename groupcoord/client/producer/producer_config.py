@@ -1,4 +1,4 @@
-"""The settings of a producer: Kafka's names with underscores, Kafka's defaults, and Kafka's refusals (``ProducerConfig``)."""
+"""The settings of a producer (``ProducerConfig``): Kafka's names with underscores, Kafka's defaults and validation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -10,12 +10,12 @@ from groupcoord.protocol.batches.compression import Compression
 INT32_MAX = (1 << 31) - 1
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 MOST_IN_FLIGHT_WITH_IDEMPOTENCE = 5
-"""A broker remembers so many batches of a producer, and recognises a repeated one among them."""
+"""A broker remembers the last five batches of a producer, among which it detects duplicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """Times are milliseconds, sizes bytes. Raises ValueError for what cannot work.
+    """Times are milliseconds, sizes bytes. Raises ValueError for settings that cannot work.
 
     ``enable_idempotence`` and ``delivery_timeout_ms`` are None if they are not set: idempotence is then on, unless ``acks`` or
     ``retries`` rule it out, and the delivery timeout is Kafka's two minutes, or longer if ``linger_ms`` and
@@ -23,47 +23,47 @@ class ProducerConfig:
     """
 
     acks: int | str = "all"
-    """Who has to have a record before it is acknowledged: ``all`` replicas in sync (or -1), the leader (1), nobody (0)."""
+    """Who must have a record before it is acknowledged: ``all`` (or -1) in-sync replicas, the leader (1), nobody (0)."""
     batch_size: int = 16_384
-    """A batch is full with so many bytes; 0: each record is a batch."""
+    """The size at which a batch is full; 0: one batch per record."""
     linger_ms: int = 5
-    """A batch that is not full waits so long for more records."""
+    """How long a batch that is not full waits for more records."""
     buffer_memory: int = 33_554_432
-    """What is not acknowledged takes at most so many bytes; then ``send`` waits."""
+    """The most memory for unacknowledged records; ``send`` waits when it is used up."""
     max_block_ms: int = 60_000
-    """``send`` waits so long for memory and metadata, and the methods of transactions for their coordinator."""
+    """How long ``send`` waits for memory and metadata, and the transaction methods for their coordinator."""
     max_request_size: int = 1_048_576
-    """A request, and so a record, is at most so large."""
+    """The largest size of a request, and so of a record."""
     compression_type: str = "none"
     """``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``."""
     max_in_flight_requests_per_connection: int = 5
-    """So many requests to a broker may wait for their answer; with idempotence five at most."""
+    """The most unanswered requests to a broker; with idempotence at most five."""
     retries: int = INT32_MAX
-    """So often a batch is sent again; ``delivery_timeout_ms`` is the better bound."""
+    """How often a batch is retried; ``delivery_timeout_ms`` is the better limit."""
     retry_backoff_ms: int = 100
-    """The first wait before something is tried again, give or take a fifth; it doubles each time."""
+    """The first pause before a retry, plus or minus 20 %; it doubles each time."""
     retry_backoff_max_ms: int = 1_000
     """The longest of these waits."""
     reconnect_backoff_ms: int = 50
-    """The first wait before a broker that could not be reached is tried again; it doubles each time."""
+    """The first pause before reconnecting to a broker that could not be reached; it doubles each time."""
     reconnect_backoff_max_ms: int = 1_000
     """The longest of these waits."""
     request_timeout_ms: int = 30_000
-    """A request that is not answered in that time is given up, and its connection closed."""
+    """The time-out of a request; then its connection is closed."""
     delivery_timeout_ms: int | None = None
-    """A record is acknowledged, or given up, at most so long after its batch was opened."""
+    """The time from the creation of a batch after which its records are given up if they are not acknowledged."""
     enable_idempotence: bool | None = None
-    """Every batch has a number, by which a broker knows one that it has already."""
+    """Give every batch a sequence number, by which a broker detects duplicates."""
     transactional_id: str | None = None
-    """There are transactions, and one producer with this id at a time."""
+    """Enables transactions; a new producer with the same id fences the older one."""
     transaction_timeout_ms: int = 60_000
-    """After that time the coordinator aborts a transaction that is still open."""
+    """The coordinator aborts a transaction that is open for longer."""
     partitioner_ignore_keys: bool = False
-    """Records with a key go where those without one go."""
+    """Ignore keys when choosing a partition."""
     partitioner_adaptive_partitioning_enable: bool = True
-    """Records without a key prefer partitions with short queues."""
+    """Records without a key prefer partitions with short queues (KIP-794)."""
     partitioner_availability_timeout_ms: int = 0
-    """A partition whose broker has not been ready for so long gets no records without a key; 0: it does get them."""
+    """Records without a key avoid partitions whose leader has not been ready for so long; 0: never avoid any."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -111,12 +111,12 @@ class ProducerConfig:
 
     @property
     def required_acks(self) -> int:
-        """``acks`` as a request says it: -1 for all in-sync replicas."""
+        """``acks`` as in a Produce request: -1 for all in-sync replicas."""
         return ACKS[str(self.acks)]
 
     @property
     def is_idempotent(self) -> bool:
-        """Does every batch have a sequence number, by which a broker knows it again?"""
+        """Is the producer idempotent: does every batch have a sequence number?"""
         return self.enable_idempotence is not False and not self._idempotence_conflict()
 
     @property
@@ -133,7 +133,7 @@ class ProducerConfig:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "ProducerConfig":
-        """What ``settings`` say, by their names. Raises ValueError for an unknown one, with the nearest known."""
+        """The config with these ``settings``, by name. Raises ValueError for an unknown one, with the nearest name."""
         known = [each.name for each in fields(cls)]
         for name in settings:
             if name not in known:

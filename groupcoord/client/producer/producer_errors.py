@@ -1,4 +1,4 @@
-"""The exceptions of a producer, beside those of every client."""
+"""The exceptions that only a producer raises; ``client_errors`` has those of all clients."""
 
 from groupcoord.client.client_errors import ClientError
 
@@ -12,15 +12,15 @@ class RecordTooLargeError(ClientError):
 
 
 class BufferExhaustedError(ClientError):
-    """For ``max_block_ms`` there was no memory for the record: records come faster than they are stored."""
+    """There was no buffer memory for the record within ``max_block_ms``: records are sent faster than brokers store them."""
 
 
 class MetadataTimeoutError(ClientError):
-    """For ``max_block_ms`` it could not be found out which partitions a topic has."""
+    """The metadata of a topic could not be fetched within ``max_block_ms``."""
 
 
 class DeliveryTimeoutError(ClientError):
-    """The record was not acknowledged within ``delivery_timeout_ms``; if it was sent, it may be stored nevertheless."""
+    """The record was not acknowledged within ``delivery_timeout_ms``; it may be stored nevertheless, if it was sent."""
 
 
 class TransactionAbortedError(ClientError):
@@ -28,4 +28,4 @@ class TransactionAbortedError(ClientError):
 
 
 class TransactionTimeoutError(ClientError):
-    """The transaction was not begun, committed or aborted within ``max_block_ms``; that may be asked for again."""
+    """The transaction was not initialised, committed or aborted within ``max_block_ms``; the call may be repeated."""

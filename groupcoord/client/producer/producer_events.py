@@ -1,4 +1,4 @@
-"""Events of a producer, one for each step of a batch. A producer passes them to its ``listeners``."""
+"""The events of a producer (batch opened, sent, acknowledged …), which it passes to its ``listeners``."""
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.core.events import Event, counted, event_class, partition_names
@@ -13,7 +13,7 @@ class ProducerEvent(Event):
 
 @event_class
 class BatchEvent(ProducerEvent):
-    """Something happened to a batch; ``batch`` is its number, which counts the batches of the producer from 1."""
+    """Something happened to a batch; ``batch`` is its number: the producer numbers its batches from 1."""
 
     partition: TopicPartition
     batch: int
@@ -36,7 +36,7 @@ class PartitionChosen(ProducerEvent):
 
 @event_class
 class BatchOpened(BatchEvent):
-    """A record found no batch with room for it: a new one begins with it."""
+    """A new batch was created, because no open batch had room for a record."""
 
     limit_bytes: int
 
@@ -46,7 +46,7 @@ class BatchOpened(BatchEvent):
 
 @event_class
 class BatchSent(BatchEvent):
-    """A batch is on its way to the leader of its partition; ``why`` says why now. -1: it has no sequence number."""
+    """A batch was sent to the leader of its partition; ``why`` says why now; ``base_sequence`` -1: it has no number."""
 
     why: str
     broker: int
@@ -66,7 +66,7 @@ class BatchSent(BatchEvent):
 
 @event_class
 class BatchAcknowledged(BatchEvent):
-    """The records of a batch are stored; ``base_offset`` is that of the first, -1 if it is not known."""
+    """A batch was acknowledged; ``base_offset`` is the offset of its first record, -1 if it is not known."""
 
     records: int
     base_offset: int
@@ -78,7 +78,7 @@ class BatchAcknowledged(BatchEvent):
 
 @event_class
 class BatchRetried(BatchEvent):
-    """A batch was not stored this time, and will be sent again ``after_ms`` later, or as soon as there is another leader."""
+    """A batch failed and will be sent again after ``after_ms``, or as soon as its partition has another leader."""
 
     error: str
     after_ms: int
@@ -89,7 +89,7 @@ class BatchRetried(BatchEvent):
 
 @event_class
 class BatchSplit(BatchEvent):
-    """The broker takes no batch of that size: its records go on in smaller ones."""
+    """The broker refused a batch as too large: its records are sent in smaller batches."""
 
     into: tuple[int, ...]
 
@@ -99,7 +99,7 @@ class BatchSplit(BatchEvent):
 
 @event_class
 class BatchExpired(BatchEvent):
-    """A batch was not acknowledged within ``delivery.timeout.ms``; ``was_sent``: it is not known whether it is stored."""
+    """A batch was not acknowledged within ``delivery.timeout.ms``; if ``was_sent``, it may be stored nevertheless."""
 
     records: int
     after_ms: int
@@ -112,7 +112,7 @@ class BatchExpired(BatchEvent):
 
 @event_class
 class BatchFailed(BatchEvent):
-    """The records of a batch are not stored, and nothing more is done for them."""
+    """A batch failed for good: its records are not stored."""
 
     records: int
     error: str
@@ -123,7 +123,7 @@ class BatchFailed(BatchEvent):
 
 @event_class
 class ProducerIdGiven(ProducerEvent):
-    """The producer knows as whom it writes."""
+    """The producer has got its producer id and epoch."""
 
     producer_id: int
     epoch: int
@@ -134,7 +134,7 @@ class ProducerIdGiven(ProducerEvent):
 
 @event_class
 class EpochBumped(ProducerEvent):
-    """The producer goes on with the next epoch, in which the sequence numbers of ``partitions`` begin at 0 (KIP-360)."""
+    """The producer has bumped its epoch; the sequence numbers of ``partitions`` begin at 0 again (KIP-360)."""
 
     epoch: int
     partitions: tuple[TopicPartition, ...]
@@ -156,7 +156,7 @@ class SendBlocked(ProducerEvent):
 
 @event_class
 class TransactionStep(ProducerEvent):
-    """The transaction of the producer goes on; ``state`` is Kafka's name for where it is (``TransactionManager.State``)."""
+    """The transaction of the producer has changed to ``state`` (``TransactionManager.State``)."""
 
     state: str
     error: str = ""

@@ -1,7 +1,7 @@
-"""Where records wait to be sent: a queue of batches for each partition, and the memory that they take (``RecordAccumulator``).
+"""The RecordAccumulator: a queue of batches per partition, their memory, and the sticky partitioner (KIP-794).
 
-It does no I/O and has no clock: what is ready at a moment, and why, is a question that the sender asks. Records without a key
-stay with one partition until a batch is full there, and prefer partitions with short queues (KIP-794).
+It has no I/O and no clock: the sender asks which brokers have batches ready at a given time, and drains them. Records without a
+key stay with one partition until a batch is full there, and prefer partitions with short queues.
 """
 
 import enum
@@ -11,16 +11,16 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.producer.producer_batch import HeaderPairs, ProducerBatch, record_size_upper_bound
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.partitioners import StickyPartition
 from groupcoord.protocol.batches.compression import Compression
 
 SMALL_OVERHEAD_BYTES = 100
-"""More than what a batch with one record without headers takes besides its key and its value."""
+"""More than the overhead of a batch with one record without headers."""
 _RATIO_FALLS_BY, _RATIO_RISES_BY = 0.005, 0.05
-"""How fast the expected compression of a topic follows what is seen (``CompressionRatioEstimator``)."""
+"""How fast the estimated compression ratio of a topic follows the actual one (``CompressionRatioEstimator``)."""
 
 
 class SendReason(enum.Enum):
@@ -47,7 +47,7 @@ NO_LEADER = PartitionLeader(-1)
 
 
 class TopicQueues:
-    """The queues of one topic, and the partition to which its records without a key go."""
+    """The queues of one topic, and its sticky partition for records without a key."""
 
     def __init__(self, batch_size: int, random: Callable[[], int]) -> None:
         self.queues: dict[int, deque[ProducerBatch]] = {}
@@ -58,7 +58,7 @@ class TopicQueues:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has."""
+        """The number of partitions."""
         return len(self.leaders)
 
     def queue(self, partition: int) -> deque[ProducerBatch]:
@@ -69,7 +69,7 @@ class TopicQueues:
         return found
 
     def saw_ratio(self, ratio: float) -> None:
-        """A batch was compressed to that part of its size (``CompressionRatioEstimator.updateEstimation``)."""
+        """Update the estimate by the ``ratio`` of a compressed batch (``CompressionRatioEstimator.updateEstimation``)."""
         expected = self.compression_ratio
         if ratio > expected:
             self.compression_ratio = max(expected + _RATIO_RISES_BY, ratio)
@@ -78,7 +78,7 @@ class TopicQueues:
 
 
 class Appended(NamedTuple):
-    """Where a record is now; ``opened``: a new batch began with it; ``ready``: there is a full batch in its queue."""
+    """The batch of an appended record; ``opened``: it is a new batch; ``ready``: its queue has a full batch."""
 
     batch: ProducerBatch
     opened: bool
@@ -86,7 +86,7 @@ class Appended(NamedTuple):
 
 
 class ReadyNodes(NamedTuple):
-    """Brokers for which something can be sent, when to look again (ms), and topics of which a partition has no leader."""
+    """The brokers with batches to send, when to check again (ms), and the topics with a partition without leader."""
 
     nodes: list[int]
     next_check_ms: int | None
@@ -94,7 +94,7 @@ class ReadyNodes(NamedTuple):
 
 
 class RecordAccumulator:
-    """The records of one producer. ``chance`` returns a number from 0 up to 1."""
+    """The unsent and unacknowledged batches of one producer. ``chance`` returns a number from 0 up to 1."""
 
     def __init__(self, config: ProducerConfig, chance: Callable[[], float]) -> None:
         self.topics: dict[str, TopicQueues] = {}
@@ -124,13 +124,13 @@ class RecordAccumulator:
         return found
 
     def set_leaders(self, topic: str, leaders: Mapping[int, PartitionLeader]) -> None:
-        """The partitions of a topic, ascending, and who leads each."""
+        """Set the leaders of the partitions of a topic, in ascending order."""
         queues = self.topic(topic)
         queues.leaders = leaders
         queues.available = [number for number, leader in leaders.items() if leader.node_id >= 0]
 
     def leader(self, partition: TopicPartition) -> PartitionLeader:
-        """Who leads a partition."""
+        """The leader of a partition; NO_LEADER if there is none."""
         queues = self.topics.get(partition[0])
         return NO_LEADER if queues is None else queues.leaders.get(partition[1], NO_LEADER)
 
@@ -147,9 +147,9 @@ class RecordAccumulator:
         promise: Any,
         now_ms: int,
     ) -> Appended | None:
-        """Add a record to the batch of its partition, or to a new one; None if there is no memory for that now.
+        """Add a record to the batch of its partition, or to a new batch; None if there is no memory for one.
 
-        The partitions of ``topic`` are known. Without ``partition`` it goes where records without a key go.
+        The partitions of ``topic`` must be known. Without ``partition`` it is added to the sticky partition.
         """
         queues = self.topics[topic]
         sticky = None
@@ -181,7 +181,7 @@ class RecordAccumulator:
         return Appended(last, opened, last.is_full or len(queue) > 1)
 
     def memory_needed(self, key: bytes | None, value: bytes | None, headers: HeaderPairs) -> int:
-        """What a batch that begins with this record takes of ``buffer.memory``."""
+        """The share of ``buffer.memory`` of a new batch that begins with this record."""
         size = self._config.batch_size
         at_most = len(value or b"") + len(key or b"")
         if headers or at_most + SMALL_OVERHEAD_BYTES > size:
@@ -201,7 +201,7 @@ class RecordAccumulator:
                 self.topics[batch.partition[0]].saw_ratio(ratio)
 
     def complete(self, batch: ProducerBatch) -> None:
-        """Nothing more is done for ``batch``: its memory is free."""
+        """``batch`` is acknowledged or has failed: free its memory."""
         batch.done = True
         self.free_bytes += batch.reserved_bytes
         del self.incomplete[batch]
@@ -210,7 +210,7 @@ class RecordAccumulator:
         self.flushes = [flush for flush in self.flushes if flush]
 
     def flush(self) -> set[ProducerBatch]:
-        """Send all there is without lingering; the batches that are not complete, which is empty when all of them are."""
+        """Let all batches be sent without lingering; returns a live set of those that are incomplete."""
         flush = set(self.incomplete)
         if flush:
             self.flushes.append(flush)
@@ -219,7 +219,7 @@ class RecordAccumulator:
     # What can be sent.
 
     def ready(self, now_ms: int) -> ReadyNodes:
-        """The brokers for which a batch can be sent; and the lengths of the queues go to the partitioner."""
+        """The brokers to which a batch can be sent; also updates the queue lengths that the sticky partitioner uses."""
         nodes: dict[int, None] = {}
         next_ms: int | None = None
         leaderless: set[str] = set()
@@ -243,7 +243,7 @@ class RecordAccumulator:
         return ReadyNodes(list(nodes), next_ms, leaderless)
 
     def reason_to_send(self, queue: deque[ProducerBatch], now_ms: int) -> SendReason | None:
-        """Why the first batch of ``queue`` is to be sent; None if it waits (``RecordAccumulator.batchReady``)."""
+        """Why the first batch of ``queue`` can be sent now; None if it waits (``RecordAccumulator.batchReady``)."""
         first = queue[0]
         if first.attempts:
             if first.has_new_leader:
@@ -262,10 +262,10 @@ class RecordAccumulator:
     def drain(
         self, node_id: int, now_ms: int, may_send: Callable[[ProducerBatch], bool]
     ) -> Iterator[tuple[ProducerBatch, SendReason]]:
-        """Batches for one request to a broker, one of each of its partitions at most, and why each is sent.
+        """The batches of one request to a broker, at most one per partition, and why each is sent (``drainBatchesForOneNode``).
 
-        What fits into ``max.request.size`` of all its partitions that have something, whether they lingered or not; the next
-        request goes on with the next partition, so that none is left out (``drainBatchesForOneNode``).
+        It takes batches of all its partitions, lingering or not, up to ``max.request.size``. The next request begins with the
+        next partition, so that none starves.
         """
         partitions = [
             (name, number)
@@ -294,7 +294,7 @@ class RecordAccumulator:
             yield first, reason or SendReason.ALONG
 
     def _balance(self, queues: TopicQueues) -> None:
-        """Prefer partitions with short queues, as soon as every partition has had something (KIP-794)."""
+        """Weight partitions by queue length, once every partition has had a queue (KIP-794)."""
         if not self._config.partitioner_adaptive_partitioning_enable or len(queues.queues) < queues.partition_count:
             queues.sticky.loads(None)
             return
@@ -309,13 +309,13 @@ class RecordAccumulator:
         queues.sticky.loads(lengths, partitions, left_out)
 
     def avoid(self, slow_nodes: Callable[[int], bool]) -> None:
-        """Partitions led by brokers of which ``slow_nodes`` is true get no records without a key."""
+        """Exclude partitions led by brokers for which ``slow_nodes`` is true from the sticky partitioner."""
         self._slow_nodes = slow_nodes
 
-    # What does not go its way.
+    # Retries, splits and expiry.
 
     def reenqueue(self, batch: ProducerBatch, now_ms: int) -> None:
-        """Put ``batch`` back, in front of all that was not sent before it (``insertInSequenceOrder``)."""
+        """Put ``batch`` back into its queue, in sequence order (``insertInSequenceOrder``)."""
         batch.reenqueued(now_ms, self._backoff.delay_ms(batch.attempts))
         self._insert(batch)
 
@@ -346,7 +346,7 @@ class RecordAccumulator:
         queue.insert(place, batch)
 
     def take_expired(self, now_ms: int) -> list[ProducerBatch]:
-        """Take out batches that have waited in their queues for longer than ``delivery.timeout.ms``."""
+        """Remove and return the batches that are in their queues for longer than ``delivery.timeout.ms``."""
         oldest_ms = now_ms - self._config.delivery_ms
         expired = []
         for queues in self.topics.values():
@@ -356,7 +356,7 @@ class RecordAccumulator:
         return expired
 
     def take_unsent(self) -> list[ProducerBatch]:
-        """Take out all batches that were never sent (``abortUndrainedBatches``)."""
+        """Remove and return all batches that were never sent (``abortUndrainedBatches``)."""
         taken = []
         for queues in self.topics.values():
             for queue in queues.queues.values():

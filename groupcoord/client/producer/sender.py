@@ -1,7 +1,7 @@
-"""What a producer sends when, and what it makes of the answers, without I/O (``Sender``).
+"""The producer's Sender without I/O: decides which batches to send, retry or give up, and handles Produce responses.
 
-Its driver puts records into ``accumulator``, calls ``poll`` whenever something has happened or ``next_deadline`` is reached,
-carries out the actions that come back, in order, and says what came of each: ``connected`` or ``connection_failed``,
+Its driver appends records, calls ``poll`` whenever something has happened or ``next_deadline`` is reached, carries out the
+returned actions in order, and reports the result of each: ``connected`` or ``connection_failed``,
 ``produced`` or ``request_failed``, ``producer_id_given`` or ``producer_id_failed``. Leaders go to ``accumulator.set_leaders``.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.producer import producer_events as e
 from groupcoord.client.producer.producer_batch import HeaderPairs, ProducerBatch
 from groupcoord.client.producer.producer_config import ProducerConfig
@@ -50,34 +50,34 @@ _METADATA_IS_OLD = frozenset(
 
 
 class Connect(NamedTuple):
-    """Open the connection to a broker for records."""
+    """Open the connection to a broker."""
 
     node_id: int
 
 
 class SendBatches(NamedTuple):
-    """Send ``batches``, one of each partition at most, to a broker."""
+    """Send ``batches``, at most one per partition, to a broker in a Produce request."""
 
     node_id: int
     batches: Sequence[ProducerBatch]
 
 
 class GetProducerId(NamedTuple):
-    """Ask any broker for an id."""
+    """Send InitProducerId to any broker."""
 
     request: InitProducerIdRequest
 
 
 class RefreshMetadata(NamedTuple):
-    """What is known of the leaders of these topics seems to be wrong."""
+    """Refresh the metadata of these topics, whose leaders seem to have changed."""
 
     topics: frozenset[str]
 
 
 class BatchDone(NamedTuple):
-    """A batch is stored from ``base_offset`` on (-1: not known where), or is not, because of ``error``.
+    """A batch is stored at ``base_offset`` (-1: not known), or has failed with ``error``.
 
-    ``append_time_ms`` is the time of all its records if the topic stamps them itself, and -1 otherwise.
+    ``append_time_ms`` is the timestamp of its records if the topic has LogAppendTime, and -1 otherwise.
     """
 
     batch: ProducerBatch
@@ -90,7 +90,7 @@ Action = Connect | SendBatches | GetProducerId | RefreshMetadata | BatchDone
 
 
 class _Node:
-    """A broker, as the sender knows it; the times are those of the latest drain, and of the latest wish to send."""
+    """The sender's state of a broker; its times are those of the latest drain, and of the latest attempt to send."""
 
     def __init__(self) -> None:
         self.connected = self.connecting = False
@@ -102,7 +102,7 @@ class _Node:
 class Sender:
     """The sender of one producer; ``chance`` returns a number from 0 up to 1.
 
-    ``emit`` gets its events, if it is ``told_of_steps``; ``troubles`` is told what keeps records from being stored.
+    ``emit`` is called with its events, if ``told_of_steps``; ``troubles`` logs failures that delay records.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class Sender:
         self._ask_for_id_at_ms = 0
         self._next_check_ms: int | None = None
         self._troubles = troubles
-        self._chosen: dict[str, TopicPartition] = {}  # of each topic, where the last record without a key went
+        self._chosen: dict[str, TopicPartition] = {}  # by topic, the sticky partition of the last record without a key
         self._cause: Cause = AdminAction("send")
         self._now_ms = 0
         self._actions: list[Action] = []
         if config.partitioner_availability_timeout_ms:
             self.accumulator.avoid(self._is_slow)
 
-    # What is to be done.
+    # Sending.
 
     def append(
         self,
@@ -165,7 +165,7 @@ class Sender:
         return appended
 
     def poll(self, now_ms: int) -> list[Action]:
-        """What is to be done now."""
+        """The actions to carry out now."""
         self._now_ms, self._next_check_ms = now_ms, None
         self._expire()
         if self.transactions is not None:
@@ -179,7 +179,7 @@ class Sender:
         return actions
 
     def _follow(self, transactions: TransactionManager) -> None:
-        """What the transaction's state means for batches: one that is not committed needs no more of them."""
+        """Apply the state of the transaction to the batches: an aborted one drops its unsent batches."""
         assert self.sequences is not None  # noqa: S101 - transactions need idempotence
         self.sequences.producer = ProducerIdAndEpoch(transactions.producer_id, transactions.producer_epoch)
         if transactions.state is ProducerState.FATAL_ERROR:
@@ -191,7 +191,7 @@ class Sender:
                 self._not_stored(batch, error)
 
     def next_deadline(self) -> int | None:
-        """When to call ``poll`` again (ms), if nothing happens before; None if nothing waits for a time."""
+        """When to call ``poll`` again (ms), if nothing happens before; None if there is no deadline."""
         times = [self._next_check_ms]
         if self._waits_for_id() and not self._asking_for_id:
             times.append(self._ask_for_id_at_ms)
@@ -223,13 +223,13 @@ class Sender:
         self._next_check_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def _waits_for_id(self) -> bool:
-        """Is it idempotent, without transactions, and has no id yet, though there is something to send?"""
+        """Does an idempotent, non-transactional producer have batches to send and no producer id yet?"""
         if self.sequences is None or self.transactions is not None or self.sequences.producer.producer_id >= 0:
             return False
         return bool(self.accumulator.incomplete) and self.failure is None
 
     def _is_ready(self, node_id: int, node: _Node) -> bool:
-        """Is there a connection to the broker that another request may be sent over? If there is none, one is opened."""
+        """Can another request be sent to the broker? If there is no connection, one is opened."""
         if node.connected:
             return node.in_flight < self._config.max_in_flight_requests_per_connection
         if not node.connecting and (node.retry_at_ms is None or self._now_ms >= node.retry_at_ms):
@@ -279,17 +279,17 @@ class Sender:
     def _timer(self, kind: str, batch: ProducerBatch, due_ms: int) -> TimerFired:
         return TimerFired(kind, self._client_id, partition_names([batch.partition]), due_ms)
 
-    # What came of it.
+    # Results of actions.
 
     def connected(self, node_id: int, now_ms: int) -> None:
-        """There is a connection to that broker."""
+        """``Connect`` succeeded."""
         self._now_ms, self._cause = now_ms, Answered("ApiVersions", E.NONE.name)
         node = self._node(node_id)
         node.connected, node.connecting, node.failures = True, False, 0
         self.trouble_is_over(f"broker {node_id}", self._now_ms)
 
     def connection_failed(self, node_id: int, error: ClientError, now_ms: int) -> None:
-        """There is no connection to that broker."""
+        """``Connect`` failed, or the connection was lost."""
         self._now_ms, self._cause = now_ms, Answered("ApiVersions", E.NETWORK_EXCEPTION.name)
         node = self._node(node_id)
         node.connecting = False
@@ -298,7 +298,7 @@ class Sender:
         self._lost(node_id, node, error)
 
     def _lost(self, node_id: int, node: _Node, error: ClientError) -> None:
-        """The connection is gone; metadata may say of another broker that leads now."""
+        """The connection is lost; refresh metadata, since the leaders may have changed."""
         node.connected = False
         node.retry_at_ms = self._now_ms + self._reconnect.delay_ms(node.failures)
         node.failures += 1
@@ -308,7 +308,7 @@ class Sender:
     def produced(
         self, sent: SendBatches, answers: Mapping[TopicPartition, PartitionProduceResponse] | None, now_ms: int
     ) -> None:
-        """``answers`` to ``sent``; None: it was sent, and no answer is expected (``acks=0``)."""
+        """``SendBatches`` succeeded, with the response in ``answers``; None with ``acks=0``, which has no response."""
         self._now_ms = now_ms
         self._node(sent.node_id).in_flight -= 1
         for batch in sent.batches:
@@ -319,7 +319,7 @@ class Sender:
                 self._answered(batch, answers.get(batch.partition))
 
     def request_failed(self, sent: SendBatches, error: ClientError, now_ms: int) -> None:
-        """``sent`` has no answer: it is not known whether its batches are stored."""
+        """``SendBatches`` failed without a response: its batches may or may not be stored."""
         self._now_ms = now_ms
         node = self._node(sent.node_id)
         node.in_flight -= 1
@@ -331,12 +331,12 @@ class Sender:
             self._refused(batch, code, -1, str(error))
 
     def producer_id_given(self, response: InitProducerIdResponse, now_ms: int) -> None:
-        """The answer to ``GetProducerId``."""
+        """``GetProducerId`` has its response."""
         self._now_ms = now_ms
         code = ErrorCode(response.error_code)
         self._cause = Answered("InitProducerId", code.name)
         if code is E.NONE:
-            assert self.sequences is not None  # noqa: S101 - nobody else asks
+            assert self.sequences is not None  # noqa: S101 - only an idempotent producer sends it
             self._asking_for_id, self._id_failures = False, 0
             self.sequences.has_new_id(ProducerIdAndEpoch(response.producer_id, response.producer_epoch))
             self.trouble_is_over("producer id", self._now_ms)
@@ -347,7 +347,7 @@ class Sender:
             self.failure = BrokerError(code, "InitProducerId")
 
     def producer_id_failed(self, error: ClientError, now_ms: int) -> None:
-        """There was no answer to ``GetProducerId``; it is asked again."""
+        """``GetProducerId`` failed without a response; it is retried."""
         self._now_ms = now_ms
         self._asking_for_id = False
         if not isinstance(error, DisconnectedError | BrokerError):
@@ -374,7 +374,7 @@ class Sender:
     def _acknowledged(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
         self._unmute(batch)
         if batch.done:
-            return  # it was given up before
+            return  # it expired before
         if self.sequences is not None:
             self.sequences.acknowledged(batch, base_offset)
         if self.transactions is not None and batch.transaction is not None:
@@ -385,7 +385,7 @@ class Sender:
         self._done(BatchDone(batch, base_offset, append_time_ms))
 
     def _refused(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int, said: str) -> None:
-        """Send it again, in parts, or not at all (``Sender.completeBatch``)."""
+        """Handle an error of a batch: retry, split or fail it (``Sender.completeBatch``)."""
         self._unmute(batch)
         if code in _METADATA_IS_OLD:
             self._actions.append(RefreshMetadata(frozenset([batch.partition[0]])))
@@ -442,7 +442,7 @@ class Sender:
         return self._now_ms - batch.created_ms >= self._config.delivery_ms
 
     def _expire(self) -> None:
-        """Give up what has waited for too long, in its queue or for an answer."""
+        """Fail the batches older than ``delivery.timeout.ms``, queued or in flight."""
         expired = self.accumulator.take_expired(self._now_ms)
         expired += [batch for batch in self._in_flight if self._is_expired(batch)]
         for batch in expired:
@@ -476,7 +476,7 @@ class Sender:
             self._not_stored(batch, error)
 
     def close(self, error: ClientError, now_ms: int) -> list[Action]:
-        """Give up all that is not acknowledged, because of ``error``."""
+        """Fail all unacknowledged batches with ``error``."""
         self.failure, self._cause = error, AdminAction("close")
         return self.poll(now_ms)
 
@@ -512,24 +512,24 @@ class Sender:
         self._tell(event, partition=batch.partition, batch=batch.number, **fields)
 
     def begin_trouble(self, subject: str, reason: str, now_ms: int) -> None:
-        """``subject`` keeps records from being stored."""
+        """Log that ``subject`` delays records, because of ``reason``."""
         self._now_ms = now_ms
         if self._troubles is not None:
             self._troubles.begin(subject, reason)
 
     def trouble_is_over(self, subject: str, now_ms: int) -> None:
-        """``subject`` keeps nothing from being stored, and that is told if it did before."""
+        """``subject`` works; logged if it failed before."""
         self._now_ms = now_ms
         if self._troubles:
             self._troubles.end(subject)
 
     def memory_is_short(self, now_ms: int) -> None:
-        """A record waits for memory."""
+        """Emit the event that a ``send`` waits for memory."""
         self._now_ms, self._cause = now_ms, AdminAction("send")
         self._tell(e.SendBlocked, free_bytes=self.accumulator.free_bytes)
 
     def transaction_changed(self, state: str, error: Exception | None, now_ms: int) -> None:
-        """The transaction is in another state."""
+        """Emit the event that the transaction has changed its state."""
         self._now_ms, self._cause = now_ms, AdminAction("transaction")
         self._tell(e.TransactionStep, state=state, error="" if error is None else str(error))
 
@@ -537,7 +537,7 @@ class Sender:
 def produce_request(
     config: ProducerConfig, batches: Sequence[ProducerBatch], topic_id: Callable[[str], uuid.UUID | None]
 ) -> ProduceRequest:
-    """The request that sends ``batches``; ``topic_id`` says the id of a topic, or None."""
+    """The Produce request with ``batches``; ``topic_id`` returns the id of a topic, or None."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         name, number = batch.partition
@@ -556,7 +556,7 @@ def produce_request(
 def answers_by_partition(
     request: ProduceRequest, response: ProduceResponse
 ) -> dict[TopicPartition, PartitionProduceResponse]:
-    """What ``response`` says of each partition; since v13 it has the ids of topics in place of their names."""
+    """The response of each partition; since v13 a response has topic ids in place of names."""
     names = {topic.topic_id: topic.name for topic in request.topic_data}
     return {
         (topic.name or names.get(topic.topic_id, ""), each.index): each

@@ -1,8 +1,8 @@
-"""The sequence numbers of an idempotent producer: what a broker knows repeated and missing batches by (KIP-98, KIP-360).
+"""The sequence numbers of an idempotent producer, by which brokers detect duplicates and gaps (KIP-98, KIP-360).
 
-A batch gets its number when it is sent for the first time and keeps it, so that it is stored once. What became of a batch that
-was given up is not known: until that is resolved nothing new is sent to its partition, and if it cannot be, the producer goes
-on with the next epoch, in which the partition begins anew.
+A batch gets its number when it is first sent and keeps it in retries, so that it is stored once. A batch that expired in flight
+may or may not be stored: until that is resolved, no new batch is sent to its partition; if it cannot be resolved, the producer
+bumps its epoch, in which the partition begins at sequence 0.
 Source: the idempotent half of ``TransactionManager``, and ``TxnPartitionMap``.
 """
 
@@ -19,21 +19,21 @@ _NO_OFFSET = -1
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """As whom a producer writes; ``producer_id`` is -1 as long as it has none."""
+    """The producer id and epoch; ``producer_id`` is -1 as long as there is none."""
 
     producer_id: int = NO_PRODUCER_ID
     epoch: int = -1
 
 
 class _PartitionSequences:
-    """The numbers of one partition (``TxnPartitionEntry``); ``in_flight`` is sent and not answered for good, in order."""
+    """The numbers of one partition (``TxnPartitionEntry``); ``in_flight`` has the sent, incomplete batches in order."""
 
     def __init__(self) -> None:
         self.in_flight: list[ProducerBatch] = []
         self.begin_anew(ProducerIdAndEpoch())
 
     def begin_anew(self, producer: ProducerIdAndEpoch) -> None:
-        """The next number is 0; what is in flight gets the first ones."""
+        """Restart at sequence 0; batches in flight are renumbered from 0."""
         self.producer = producer
         self.next = 0
         self.last_acked = NO_SEQUENCE
@@ -44,12 +44,12 @@ class _PartitionSequences:
             self.next = add_to_sequence(self.next, batch.record_count)
 
     def is_next(self, sequence: int) -> bool:
-        """Is that the number behind the last one that was acknowledged?"""
+        """Does ``sequence`` follow the last acknowledged one?"""
         return sequence == add_to_sequence(self.last_acked, 1)
 
 
 class SequenceNumbers:
-    """Of one producer. With ``transactional``, epochs come from the coordinator of transactions and not from here."""
+    """The sequence numbers of one producer. With ``transactional``, the transaction coordinator bumps the epoch instead."""
 
     def __init__(self, *, transactional: bool = False) -> None:
         self.producer = ProducerIdAndEpoch()
@@ -69,8 +69,8 @@ class SequenceNumbers:
     def may_send(self, batch: ProducerBatch) -> bool:
         """May the first batch of its queue be sent now (``shouldStopDrainBatchesForPartition``)?
 
-        One that has its number is being sent again: it waits until it is the oldest. A new one waits while older ones of
-        another epoch are in flight, and while it is not known what became of one that was given up.
+        A retried batch waits until it is the oldest in flight. A new batch waits while batches of an older epoch are in
+        flight, and while it is unresolved whether an expired batch is stored.
         """
         sequences = self._of(batch.partition)
         if batch.has_sequence:
@@ -80,7 +80,7 @@ class SequenceNumbers:
         return batch.partition not in self._unresolved
 
     def assign(self, batch: ProducerBatch) -> None:
-        """``batch`` is sent for the first time: it gets its number."""
+        """Give ``batch``, which is sent for the first time, its sequence number."""
         sequences = self._of(batch.partition)
         if sequences.producer != self.producer:
             sequences.begin_anew(self.producer)
@@ -100,11 +100,11 @@ class SequenceNumbers:
         self._remove(batch)
 
     def may_retry(self, batch: ProducerBatch, code: ErrorCode, log_start_offset: int) -> bool:
-        """Is ``batch``, answered with ``code``, to be sent again? Source: ``TransactionManager.canRetry``."""
+        """May ``batch`` be retried after the error ``code``? Source: ``TransactionManager.canRetry``."""
         partition = batch.partition
         sequences, unresolved = self._of(partition), partition in self._unresolved
         if code is E.UNKNOWN_PRODUCER_ID:
-            # The broker has lost what it knew of the producer, for example because retention took all its records.
+            # The broker lost the state of the producer, for example because retention deleted all its records.
             if log_start_offset == -1 or batch.sequence_was_reset:
                 return True
             if not self._transactional:
@@ -116,7 +116,7 @@ class SequenceNumbers:
         elif code is E.OUT_OF_ORDER_SEQUENCE_NUMBER:
             is_next = sequences.is_next(batch.base_sequence)
             if not unresolved and (batch.sequence_was_reset or not is_next):
-                return True  # one before it is being sent again
+                return True  # an earlier batch is being retried
             if not self._transactional:
                 if not unresolved or is_next:
                     self._begin_anew.add(partition)
@@ -124,9 +124,9 @@ class SequenceNumbers:
         return code.retriable
 
     def failed(self, batch: ProducerBatch, code: ErrorCode, *, retries_left: bool) -> None:
-        """``batch`` was refused with ``code``, and is not sent again (``handleFailedBatch``).
+        """``batch`` failed for good with ``code`` (``handleFailedBatch``).
 
-        If it ran out of retries it is not known whether its number was taken.
+        If it ran out of retries, it may or may not be stored.
         """
         self._remove(batch)
         if not self._transactional:
@@ -136,7 +136,7 @@ class SequenceNumbers:
             self._close_gap(batch)
 
     def expired(self, batch: ProducerBatch) -> None:
-        """``batch`` was given up; if it was sent before, it is not known whether it is stored."""
+        """``batch`` expired; if it was sent, it may or may not be stored."""
         if batch.has_sequence:
             self._remove(batch)
             self._unresolved.add(batch.partition)
@@ -148,7 +148,7 @@ class SequenceNumbers:
         in_flight[place : place + 1] = parts
 
     def _close_gap(self, failed: ProducerBatch) -> None:
-        """The batches behind ``failed`` get smaller numbers (``adjustSequencesDueToFailedBatch``)."""
+        """Renumber the batches after ``failed`` to close the gap (``adjustSequencesDueToFailedBatch``)."""
         sequences = self._of(failed.partition)
         for batch in sequences.in_flight:
             if batch.base_sequence > failed.base_sequence:
@@ -161,7 +161,7 @@ class SequenceNumbers:
     # Epochs.
 
     def resolve(self) -> None:
-        """Is it clear by now what became of batches that were given up (``maybeResolveSequences``)?"""
+        """Resolve whether expired batches are stored, where later responses tell (``maybeResolveSequences``)."""
         for partition in sorted(self._unresolved):
             sequences = self._of(partition)
             if sequences.in_flight:
@@ -171,9 +171,9 @@ class SequenceNumbers:
                 self._begin_anew.add(partition)
 
     def next_epoch(self) -> tuple[TopicPartition, ...]:
-        """Go on with the next epoch if that is needed; the partitions that begin anew.
+        """Bump the epoch if needed; returns the partitions that restart at sequence 0.
 
-        Behind the last epoch there is none: then the producer needs another id (``producer.producer_id`` is -1).
+        After the last epoch the producer needs a new id (``producer.producer_id`` is -1).
         """
         if not self._begin_anew:
             return ()
@@ -186,7 +186,7 @@ class SequenceNumbers:
         return partitions
 
     def has_new_id(self, producer: ProducerIdAndEpoch) -> None:
-        """From now on it writes as ``producer``; what waits in flight without an id gets this one."""
+        """Use the new id ``producer``; batches in flight without an id get it."""
         before, self.producer = self.producer, producer
         for sequences in self._partitions.values():
             if sequences.in_flight and sequences.producer == before:

@@ -1,13 +1,12 @@
-"""The state of a transactional producer, without I/O (KIP-98, KIP-447, and KIP-890 with ``transaction.version`` 2).
+"""TransactionManager: the state of a transactional producer, without I/O (KIP-98, KIP-447, KIP-890).
 
-Its driver calls the methods of a user (``init_transactions``, ``begin_transaction`` …), sends what ``next_request`` gives, one
-request at a time, and says with ``complete`` or ``fail`` what came of it; and again, until there is nothing to send. When
-``next_deadline`` is reached, there may be something again. Batches the driver sends by itself, to as many partitions at a time
-as it likes, but one after the other to each: ``new_batch`` says whose they are and which sequence number they begin with, and
-``batch_answered`` what is to be done about their answer.
+Its driver calls the user's methods (``init_transactions``, ``begin_transaction`` …), sends the requests that ``next_request``
+returns, one at a time, and reports each result with ``complete`` or ``fail``, until ``next_request`` returns None; then again
+when ``next_deadline`` is reached. The driver sends batches itself, in parallel to different partitions but one at a time to
+each: ``new_batch`` returns their producer id, epoch and sequence number, and ``batch_answered`` whether to retry them.
 
-Partitions and offsets are added to the transaction by writing to them, and each transaction has an epoch of its own, which the
-answer to EndTxn brings. Source: ``org.apache.kafka.clients.producer.internals.TransactionManager``.
+It requires ``transaction.version`` 2 (KIP-890): Produce and TxnOffsetCommit add partitions to the transaction, and the response
+to EndTxn brings the epoch of the next one. Source: ``org.apache.kafka.clients.producer.internals.TransactionManager``.
 """
 
 import enum
@@ -17,8 +16,8 @@ from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member.actions import CoordinatorNode
-from groupcoord.client.member.context import ExponentialBackoff
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.apis.find_coordinator import (
     GROUP,
@@ -39,19 +38,19 @@ from groupcoord.protocol.errors import ErrorCode as E
 
 
 class ProducerState(enum.Enum):
-    """The values are Kafka's names (``TransactionManager.State``)."""
+    """The state of the producer; the values are Kafka's names (``TransactionManager.State``)."""
 
     UNINITIALIZED = "Uninitialized"
     INITIALIZING = "Initializing"
-    """It is getting its producer id and its epoch, which fences whoever had the transactional id before."""
+    """It requests its producer id and epoch, which fences older producers with the same transactional id."""
     READY = "Ready"
     IN_TRANSACTION = "InTransaction"
     COMMITTING_TRANSACTION = "CommittingTransaction"
     ABORTING_TRANSACTION = "AbortingTransaction"
     ABORTABLE_ERROR = "AbortableError"
-    """The transaction cannot be committed any more: ``abort_transaction`` is all that can be done."""
+    """The transaction can only be aborted."""
     FATAL_ERROR = "FatalError"
-    """It is of no use any more: most often another producer has its transactional id."""
+    """The producer is unusable, most often because another producer with its transactional id has fenced it."""
 
 
 _S = ProducerState
@@ -59,7 +58,7 @@ _CAN_BE_ABORTED = (ProducerState.IN_TRANSACTION, ProducerState.COMMITTING_TRANSA
 
 
 class TransactionStateError(ClientError):
-    """The producer cannot do that in its present state."""
+    """The call is not allowed in the current state of the producer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +67,14 @@ class ProducerSettings:
 
     transactional_id: str
     transaction_timeout_ms: int = 60_000
-    """After that time the coordinator aborts a transaction that is still open."""
+    """The coordinator aborts a transaction that is open for longer."""
     request_timeout_ms: int = 30_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
 
 
 class GroupMetadata(NamedTuple):
-    """As whom offsets are committed, so that a member that is out of its group cannot (KIP-447)."""
+    """The member that commits offsets, so that the coordinator can fence it (``ConsumerGroupMetadata``, KIP-447)."""
 
     group_id: str
     generation_id: int = -1
@@ -92,7 +91,7 @@ class ProducerRequest(NamedTuple):
 
 
 class TransactionBatch(NamedTuple):
-    """``size`` records for ``partition``, and what their batch says of their producer."""
+    """The producer id, epoch and base sequence of a batch of ``size`` records for ``partition``."""
 
     partition: TopicPartition
     size: int
@@ -116,7 +115,7 @@ _ABORTABLE: Mapping[type, frozenset[ErrorCode]] = {
     ),
     EndTxnResponse: frozenset({E.TRANSACTION_ABORTABLE, E.UNKNOWN_PRODUCER_ID}),
 }
-"""After these errors the transaction can be aborted; what is not here and not tried again is fatal."""
+"""Errors after which the transaction can be aborted; other errors are fatal, unless they are retriable."""
 
 FATAL_FOR_BATCHES = frozenset(
     {
@@ -127,11 +126,12 @@ FATAL_FOR_BATCHES = frozenset(
         E.INVALID_PRODUCER_ID_MAPPING,
     }
 )
-"""Of Produce; all others can be aborted. INVALID_PRODUCER_EPOCH is among those: EndTxn says whether it is fenced (KIP-588)."""
+"""Fatal errors of Produce; after any other the transaction can be aborted. INVALID_PRODUCER_EPOCH is not fatal here: the
+response to EndTxn shows whether the producer is fenced (KIP-588)."""
 
 
 class TransactionManager:
-    """One transactional producer. ``error`` is what it cannot go on with; ``chance`` returns a number from 0 up to 1."""
+    """One transactional producer. ``error`` is the abortable or fatal error; ``chance`` returns a number from 0 up to 1."""
 
     def __init__(self, settings: ProducerSettings, *, chance: Callable[[], float]) -> None:
         self.settings = settings
@@ -143,7 +143,7 @@ class TransactionManager:
         self._retry_at_ms: int | None = None
         self._under_way: ProducerRequest | None = None
         self._coordinators: dict[int, CoordinatorNode] = {}  # by key type
-        self._sequences: dict[TopicPartition, int] = {}  # the next one of each partition
+        self._sequences: dict[TopicPartition, int] = {}  # the next sequence number of each partition
         self._batches: set[TransactionBatch] = set()
         self._offsets: dict[TopicPartition, int] = {}
         self._group = GroupMetadata("")
@@ -156,17 +156,17 @@ class TransactionManager:
     # --- the user. All raise TransactionStateError.
 
     def init_transactions(self) -> None:
-        """Get a producer id, and fence whoever had the transactional id before; nothing else can be done first."""
+        """Request a producer id, which fences older producers with the transactional id; must be called first."""
         self.require(_S.UNINITIALIZED)
         self.state = _S.INITIALIZING
 
     def begin_transaction(self) -> None:
-        """From now on what is written is part of a transaction."""
+        """Begin a transaction."""
         self.require(_S.READY)
         self.state = _S.IN_TRANSACTION
 
     def new_batch(self, partition: TopicPartition, size: int) -> TransactionBatch:
-        """A batch of ``size`` records for ``partition``; the transaction ends only when it has its answer."""
+        """Register a batch of ``size`` records for ``partition``; the transaction waits for its response before it ends."""
         self.require(_S.IN_TRANSACTION)
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = add_to_sequence(sequence, size)
@@ -176,7 +176,7 @@ class TransactionManager:
         return batch
 
     def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
-        """Commit ``offsets``, each that of the next record to consume, with the transaction."""
+        """Commit ``offsets``, each that of the next record to consume, as part of the transaction."""
         self.require(_S.IN_TRANSACTION)
         self._offsets |= offsets
         if group.group_id != self._group.group_id:
@@ -186,16 +186,16 @@ class TransactionManager:
 
     @property
     def has_offsets_to_commit(self) -> bool:
-        """Are there offsets of this transaction that the coordinator of their group does not have yet?"""
+        """Are there offsets that were not sent to the group coordinator yet?"""
         return bool(self._offsets)
 
     def commit_transaction(self) -> None:
-        """Commit it as soon as all batches and offsets are acknowledged. It has ended when the state is READY."""
+        """Commit as soon as all batches and offsets are acknowledged. The commit is complete in the state READY."""
         self.require(_S.IN_TRANSACTION)
         self.state = _S.COMMITTING_TRANSACTION
 
     def abort_transaction(self) -> None:
-        """Abort it as soon as all batches that are under way have been answered."""
+        """Abort as soon as all batches in flight have their responses."""
         self.require(_S.IN_TRANSACTION, _S.ABORTABLE_ERROR)
         self.state, self.error = _S.ABORTING_TRANSACTION, None
         self._offsets.clear()
@@ -208,7 +208,7 @@ class TransactionManager:
     # --- batches
 
     def batch_answered(self, batch: TransactionBatch, code: ErrorCode) -> bool:
-        """Produce was answered with ``code`` for ``batch``; is it to be sent again, as it is?"""
+        """Handle the Produce response ``code`` of ``batch``; returns whether to retry it unchanged."""
         if code.retriable and self.state is not _S.FATAL_ERROR:
             return True
         self._batches.discard(batch)
@@ -217,14 +217,14 @@ class TransactionManager:
         return False
 
     def batch_failed(self, batch: TransactionBatch, error: ClientError, *, abortable: bool = True) -> None:
-        """The batch is given up because of ``error``, as if there is no answer for too long (``delivery.timeout.ms``)."""
+        """The batch failed with ``error`` without a response, for example after ``delivery.timeout.ms``."""
         self._batches.discard(batch)
         self._fail(error, abortable=abortable)
 
     # --- requests
 
     def next_request(self, now_ms: int) -> ProducerRequest | None:
-        """What to send now, if anything. Nothing is given while a request is under way."""
+        """The request to send now; None if there is none, or while one is in flight."""
         if self._under_way is not None or (self._retry_at_ms is not None and now_ms < self._retry_at_ms):
             return None
         self._retry_at_ms = None
@@ -232,11 +232,11 @@ class TransactionManager:
         return self._under_way
 
     def next_deadline(self) -> int | None:
-        """When there may be something to send again (ms), or None."""
+        """When to call ``next_request`` again (ms), or None."""
         return self._retry_at_ms
 
     def complete(self, response: Any, now_ms: int) -> None:
-        """The request that was under way has its answer. Raises TransactionStateError if none was."""
+        """The request in flight has its response. Raises TransactionStateError if none is in flight."""
         sent = self._sent()
         match response:
             case FindCoordinatorResponse():
@@ -250,9 +250,9 @@ class TransactionManager:
                 raise AssertionError(f"{response!r} answers nothing that was asked")
 
     def fail(self, error: Exception, now_ms: int) -> None:
-        """The request that was under way has no answer: it is sent again, to whoever is the coordinator then.
+        """The request in flight failed without a response: it is retried, after a new lookup of the coordinator.
 
-        Any error but DisconnectedError is fatal. Raises TransactionStateError if no request was under way.
+        Any error but DisconnectedError is fatal. Raises TransactionStateError if none is in flight.
         """
         sent = self._sent()
         if isinstance(error, DisconnectedError):
@@ -280,7 +280,7 @@ class TransactionManager:
         if self.state not in (_S.COMMITTING_TRANSACTION, _S.ABORTING_TRANSACTION) or self._batches:
             return None
         if not self._started:
-            self._ended()  # the coordinator knows of none
+            self._ended()  # nothing was added to the transaction, so the coordinator has none to end
             return None
         end = EndTxnRequest(
             transactional_id=transactional_id,
@@ -325,7 +325,7 @@ class TransactionManager:
             self._coordinators[key_type] = CoordinatorNode(found.node_id, found.host, found.port)
 
     def _offsets_committed(self, response: TxnOffsetCommitResponse, now_ms: int) -> None:
-        """What was stored is done; the rest is tried again, unless an error says that it is of no use."""
+        """Remove the stored offsets; retry the others, unless an error is not retriable."""
         errors: list[ErrorCode] = []
         for topic in response.topics:
             for each in topic.partitions:
@@ -333,11 +333,11 @@ class TransactionManager:
                     errors.append(ErrorCode(each.error_code))
                 else:
                     self._offsets.pop((topic.name, each.partition_index), None)
-        errors.sort(key=lambda code: code.retriable)  # what cannot be tried again decides
+        errors.sort(key=lambda code: code.retriable)  # an error that is not retriable comes first
         self._succeeded(response, errors[0] if errors else E.NONE, GROUP, now_ms)
 
     def _succeeded(self, response: Any, code: ErrorCode, key_type: int, now_ms: int) -> bool:
-        """Is ``code`` no error? If it is one, what follows from it has been done."""
+        """Whether ``code`` is no error; an error is handled here."""
         if code is E.NONE:
             self._attempts = 0
             return True
@@ -368,7 +368,7 @@ class TransactionManager:
         self._attempts += 1
 
     def _fail(self, error: ClientError, *, abortable: bool) -> None:
-        """The first error counts. What the transaction could be aborted for makes no difference while it is aborted."""
+        """Record the first error only. An abortable error is ignored while the transaction is being aborted."""
         if not abortable and self.state is not _S.FATAL_ERROR:
             self.state, self.error = _S.FATAL_ERROR, error
         elif self.state in _CAN_BE_ABORTED:

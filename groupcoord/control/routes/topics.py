@@ -6,7 +6,7 @@ from fastapi import Path, Query
 
 from groupcoord.broker import topic_store
 from groupcoord.broker.topic_names import INTERNAL
-from groupcoord.client.assigned_partitions import ConsumerRecord
+from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import (
     HeaderAnswer,

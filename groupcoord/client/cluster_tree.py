@@ -1,7 +1,8 @@
-"""Who is in a cluster, in the layout in which Kafka kept it in ZooKeeper until version 3: paths, each with its JSON.
+"""The tree of ``groupcoord cluster tree``: brokers, topics and controller in the layout of Kafka's ZooKeeper paths.
 
-A KRaft cluster has no such paths; they are made here of what its brokers answer. What no request tells is -1: timestamps and
-``jmx_port``. Source: ``kafka.zk.ZkData`` of Kafka 3.9.
+Each path, such as ``/brokers/ids/1``, has the JSON that Kafka before 4.0 stored there. A KRaft cluster has no such paths; the
+tree is built from responses of its brokers. Values that no response contains are -1: timestamps and ``jmx_port``. Source:
+``kafka.zk.ZkData`` of Kafka 3.9.
 """
 
 import json
@@ -16,17 +17,17 @@ from groupcoord.protocol.coordinator_records.record_formatting import id_text
 _UNKNOWN = -1
 _ROOT = "/"
 _Ongoing = Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
-"""What is being added to a partition, and removed from it."""
+"""The adding and the removing replicas of each partition that is being reassigned."""
 
 
-class RegistryTree(Mapping[str, Any]):
-    """Paths with what is stored at each of them: what was JSON there, and None for a path that only has others below it."""
+class ClusterTree(Mapping[str, Any]):
+    """A mapping from path to the parsed JSON stored there, or to None for a path that only has children."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         self._entries = dict(entries)
 
     def __getitem__(self, path: str) -> Any:
-        """What is stored at ``path``. Raises KeyError, which says what is there."""
+        """The value at ``path``. Raises KeyError, which lists the paths that exist nearby."""
         if path not in self._entries:
             parent = path.rpartition("/")[0] or _ROOT
             while parent not in self._entries:
@@ -35,47 +36,48 @@ class RegistryTree(Mapping[str, Any]):
         return self._entries[path]
 
     def __iter__(self) -> Iterator[str]:
-        """Every path, each before those below it."""
+        """All paths, parents before children."""
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return f"<RegistryTree of {len(self)} paths>"
+        return f"<ClusterTree of {len(self)} paths>"
 
     def children(self, path: str = _ROOT) -> list[str]:
-        """The names right below ``path``."""
+        """The names of the children of ``path``."""
         prefix = path.rstrip("/") + "/"
         below = (each.removeprefix(prefix) for each in self._entries if each.startswith(prefix) and each != path)
         return [name for name in below if "/" not in name]
 
     def tree(self, path: str = _ROOT) -> dict[str, Any]:
-        """``path`` and all that is below it, with what is stored there. Raises KeyError, as looking it up does."""
+        """The subtree at ``path``. Raises KeyError if there is no such path."""
         self[path]
         prefix = path.rstrip("/") + "/"
         return {each: stored for each, stored in self._entries.items() if each == path or each.startswith(prefix)}
 
     def text(self, path: str = _ROOT) -> str:
-        """The same, a path a line. Raises KeyError."""
-        return "\n".join(registry_line(each, stored) for each, stored in self.tree(path).items())
+        """The subtree at ``path``, one path per line. Raises KeyError if there is no such path."""
+        return "\n".join(tree_line(each, stored) for each, stored in self.tree(path).items())
 
 
-def registry_line(path: str, stored: Any) -> str:
-    """A path with what is stored there, as JSON without spaces."""
+def tree_line(path: str, stored: Any) -> str:
+    """A path and its value, as JSON without spaces."""
     return path if stored is None else f"{path} {json.dumps(stored, separators=(',', ':'))}"
 
 
-def registry_tree(
+def cluster_tree(
     metadata: MetadataResponse,
     quorum: DescribeQuorumResponse | None = None,
     reassignments: ListPartitionReassignmentsResponse | None = None,
     *,
     has_controller: bool = True,
-) -> RegistryTree:
-    """The tree of a cluster whose broker answered so, asked for all topics, and that has a controller, or none now.
+) -> ClusterTree:
+    """Build the tree from the Metadata of all topics, DescribeQuorum and ListPartitionReassignments responses.
 
-    Without ``quorum``, as an old cluster cannot tell it, the controller is the broker that metadata names, in an unknown epoch.
+    Without ``quorum``, as from an old cluster, the controller is the broker that ``metadata`` names, in epoch -1.
+    With ``has_controller`` false, the path ``/controller`` is missing.
     """
     controller, epoch = _controller(metadata, quorum)
     ongoing: _Ongoing = {
@@ -94,11 +96,11 @@ def registry_tree(
     if controller >= 0 and has_controller:
         found["/controller"] = {"version": 1, "brokerid": controller, "timestamp": str(_UNKNOWN)}
     found["/controller_epoch"] = epoch
-    return RegistryTree(found)
+    return ClusterTree(found)
 
 
 def _controller(metadata: MetadataResponse, quorum: DescribeQuorumResponse | None) -> tuple[int, int]:
-    """The id of the controller that decides, and its epoch."""
+    """The id and the epoch of the active controller."""
     for topic in () if quorum is None else quorum.topics:
         for partition in topic.partitions:
             if not partition.error_code:
@@ -107,7 +109,7 @@ def _controller(metadata: MetadataResponse, quorum: DescribeQuorumResponse | Non
 
 
 def _broker(broker: MetadataResponseBroker) -> dict[str, Any]:
-    """``BrokerIdZNode``, version 5, with the listener by which was asked."""
+    """``BrokerIdZNode``, version 5, with the listener that the metadata names."""
     host = f"[{broker.host}]" if ":" in broker.host else broker.host
     return {
         "version": 5,

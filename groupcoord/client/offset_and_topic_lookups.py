@@ -1,4 +1,6 @@
-"""What a consumer can be asked about topics and logs, assigned to it or not."""
+"""The consumer's lookups for any topic or partition, assigned or not: ``beginning_offsets``, ``end_offsets``,
+``offsets_for_times``, ``topics`` and ``partitions_for_topic``.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -10,8 +12,8 @@ from groupcoord.client.log_offsets import LogOffsets, OffsetAndTimestamp
 from groupcoord.client.network_client import NetworkClient
 
 
-class ClusterQueries(ABC):
-    """Questions to the cluster; each raises ConsumerClosedError if the consumer is not open, and DisconnectedError."""
+class OffsetAndTopicLookups(ABC):
+    """Base class of Consumer. Each lookup raises ConsumerClosedError if the consumer is not open, and DisconnectedError."""
 
     def __init__(self, settings: ConsumerSettings, cluster: NetworkClient, offsets: LogOffsets) -> None:
         self._settings = settings
@@ -28,7 +30,7 @@ class ClusterQueries(ABC):
         return await self._log_offsets.ends(partitions, log_offsets.EARLIEST, self._settings.default_api_timeout_ms)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each of ``partitions``, which ``isolation_level`` lets be read.
+        """The end offset of each of ``partitions``: the high watermark or, under ``read_committed``, the last stable offset.
 
         Raises BrokerError, TimeoutError.
         """
@@ -38,7 +40,7 @@ class ClusterQueries(ABC):
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition that is as young as its time (since 1970), or younger; None where none is.
+        """The first record of each partition whose timestamp is at or after the given time (ms since 1970); None if none is.
 
         Raises ValueError for a negative time; BrokerError, TimeoutError.
         """
@@ -50,7 +52,7 @@ class ClusterQueries(ABC):
         return {partition: None if at.offset == log_offsets.NO_OFFSET else at for partition, at in found.items()}
 
     async def topics(self) -> frozenset[str]:
-        """All topics there are, without internal ones if ``exclude_internal_topics``. Raises DisconnectedError."""
+        """All topics of the cluster, without internal ones if ``exclude_internal_topics``. Raises DisconnectedError."""
         self._check_connected()
         found = await self._cluster.all_topics()
         return frozenset(
@@ -58,7 +60,7 @@ class ClusterQueries(ABC):
         )
 
     async def partitions_for_topic(self, topic: str) -> frozenset[int]:
-        """The partitions of ``topic``; none if it does not exist. Raises DisconnectedError."""
+        """The partition numbers of ``topic``; empty if it does not exist. Raises DisconnectedError."""
         self._check_connected()
         await self._cluster.refresh(option_parsing.topic_names(topic))
         known = self._cluster.topics.get(topic)

@@ -1,15 +1,15 @@
-"""Asks a running cluster, groupcoord's or Kafka's, who is in it: blocking, for commands."""
+"""Reads the ``ClusterTree`` of a running cluster over the network; blocking, for ``groupcoord cluster tree``."""
 
 import asyncio
 from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.client.client_errors import BrokerError, UnsupportedVersionError
-from groupcoord.client.member.actions import metadata_request
-from groupcoord.client.member.context import ExponentialBackoff
+from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
+from groupcoord.client.exponential_backoff import ExponentialBackoff
+from groupcoord.client.member.request_builders import metadata_request
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import Address
-from groupcoord.client.registry_tree import RegistryTree, registry_tree
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -26,11 +26,11 @@ METADATA_QUORUM = DescribeQuorumRequest(
         ),
     )
 )
-"""Asks for the controllers of a KRaft cluster."""
+"""The request for the active controller of a KRaft cluster."""
 
 
-class RegistryReader:
-    """The cluster that one of the brokers at ``bootstrap`` belongs to. Use it as a context manager."""
+class ClusterTreeReader:
+    """Reads the tree of the cluster of the ``bootstrap`` brokers. Use it as a context manager."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
         self._runner = asyncio.Runner()
@@ -52,22 +52,22 @@ class RegistryReader:
         self._runner.run(self._cluster.close())
         self._runner.close()
 
-    def read(self) -> RegistryTree:
-        """The registry as it is now. Raises DisconnectedError, UnsupportedVersionError, BrokerError."""
+    def read(self) -> ClusterTree:
+        """The tree as it is now. Raises DisconnectedError, UnsupportedVersionError, BrokerError."""
         return self._runner.run(self._read())
 
-    async def _read(self) -> RegistryTree:
+    async def _read(self) -> ClusterTree:
         metadata = await self._cluster.request_any(metadata_request(None))
         if metadata.error_code:
             raise BrokerError(ErrorCode(metadata.error_code), "the metadata of all topics")
-        return registry_tree(
+        return cluster_tree(
             metadata,
             await self._if_served(METADATA_QUORUM),
             await self._if_served(ListPartitionReassignmentsRequest(topics=None)),
         )
 
     async def _if_served(self, request: Any) -> Any:
-        """The answer; None where brokers are too old for it, or refuse it to this client."""
+        """The response; None if the brokers are too old for the request, or refuse it to this client."""
         try:
             answer = await self._cluster.request_any(request)
         except UnsupportedVersionError:
