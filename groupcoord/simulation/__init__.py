@@ -1,4 +1,4 @@
-"""Seeded simulation: members, network, brokers and time derived from one number. See docs/simulation.md.
+"""Deterministic simulation of consumer groups: members, network, brokers and time, all from one seed (docs/simulation.md).
 
 from groupcoord.simulation import simulate
 
@@ -25,8 +25,8 @@ from groupcoord.simulation.plan import (
     plan_from_seed,
 )
 from groupcoord.simulation.run import SimulationResult, explain, simulate, simulate_plan
+from groupcoord.simulation.standalone_producer_plan import StandaloneProducerPlan
 from groupcoord.simulation.world import SimulatedWorld
-from groupcoord.simulation.writer_plan import WriterPlan
 
 __all__ = [
     "CONSUMER_OPTIONS",
@@ -45,8 +45,8 @@ __all__ = [
     "SimulatedWorld",
     "SimulationPlan",
     "SimulationResult",
+    "StandaloneProducerPlan",
     "TransactionPlan",
-    "WriterPlan",
     "explain",
     "generate",
     "plan_from_seed",

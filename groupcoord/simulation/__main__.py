@@ -1,4 +1,4 @@
-"""``python -m groupcoord.simulation``: run many seeds, or one seed with its timeline."""
+"""The command ``python -m groupcoord.simulation``: runs many seeds, or one seed with its timeline."""
 
 import argparse
 import shlex
@@ -25,8 +25,8 @@ from groupcoord.simulation.run import SimulationResult, explain, simulate_plan
 _MS_PER_HOUR = 3_600_000
 _TRANSACTIONS, _PRODUCERS, _FAILURES = "transactions", "producers", "failures"
 _EVERY = {CLASSIC: 1, CONSUMER: 5, _TRANSACTIONS: 10, _PRODUCERS: 10, _FAILURES: 20}
-"""Every fifth seed is also the life of a consumer group, or of one that migrates; every tenth, of one with transactions, and of
-one with producers; every twentieth, of a cluster that fails."""
+"""Every seed simulates a classic group; every fifth also a consumer group or one that migrates; every tenth also a group with
+transactions and one with producers; every twentieth also a cluster whose brokers fail."""
 _OPTIONS = {
     CLASSIC: DEFAULT_OPTIONS,
     CONSUMER: CONSUMER_OPTIONS,

@@ -1,10 +1,10 @@
-"""What can happen to members and brokers in a run."""
+"""ActionKind: the faults and operations that a simulation plan applies to members and brokers."""
 
 import enum
 
 
 class ActionKind(enum.Enum):
-    """What can happen to a member or to the brokers. The value is the text, with placeholders."""
+    """A fault or operation. The value is its description, with placeholders."""
 
     CRASH = "{member} crashes, and is started again {time} later"
     LEAVE = "{member} closes its consumer, and is started again {time} later"
@@ -53,7 +53,7 @@ BROKER_ACTIONS = frozenset(
         ActionKind.MOVE_OUTPUT,
     }
 )
-"""The actions that happen to the brokers, quickly. All others happen to a member, or to a broker that fails."""
+"""The actions on the brokers that are over quickly. All others act on a member, or let a broker fail."""
 
 FAILURES = frozenset(
     {
@@ -66,7 +66,7 @@ FAILURES = frozenset(
         ActionKind.CUT_CONTROLLER,
     }
 )
-"""What happens to one of several brokers, whose id is the ``amount``."""
+"""The failures of one broker of several; ``amount`` is its id."""
 
 COORDINATOR_ACTIONS = frozenset(
     {
@@ -77,16 +77,16 @@ COORDINATOR_ACTIONS = frozenset(
         ActionKind.LOSE_APPEND,
     }
 )
-"""Those that happen to the coordinator of groups or, where there are any, of transactions."""
+"""The actions on the group coordinator or, in runs with transactions, on the transaction coordinator."""
 
 TRANSACTION_ACTIONS = frozenset({ActionKind.RESTART, ActionKind.MOVE_OUTPUT})
-"""The actions of lives with transactions or producers only."""
+"""The actions that happen only in runs with transactions or producers."""
 
 TOPIC_ACTIONS = frozenset({ActionKind.GROW, ActionKind.DELETE})
-"""The actions that need a topic that changes."""
+"""The actions that need the topic ``CHANGING_TOPIC``."""
 
 GROUP_KINDS = tuple(kind for kind in ActionKind if kind not in TRANSACTION_ACTIONS | FAILURES)
-"""What can happen to any group."""
+"""The actions that are possible in any group."""
 
 CLASSIC_KINDS = tuple(kind for kind in GROUP_KINDS if kind is not ActionKind.SWITCH and kind not in TOPIC_ACTIONS)
-"""What can happen to classic groups."""
+"""The actions that are possible in classic groups."""

@@ -1,6 +1,6 @@
-"""The brokers of a simulated world: groupcoord's own cluster, the actions of the plan on it, and its observer.
+"""The simulated brokers: groupcoord's own cluster without sockets, the plan's actions on it, and the observer interface.
 
-The logs of coordinators are read for as long as the plan says; meanwhile everything else goes on.
+Loading a coordinator's log takes as long as the plan says; meanwhile the rest of the cluster keeps running.
 """
 
 from collections import deque
@@ -34,9 +34,9 @@ from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTo
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from groupcoord.simulation.actions import ActionKind
-from groupcoord.simulation.application import GROUP
+from groupcoord.simulation.broker_failures import BrokerFailures
+from groupcoord.simulation.consumer_application import GROUP
 from groupcoord.simulation.event_queue import EventQueue
-from groupcoord.simulation.failing_brokers import BrokerFailures
 from groupcoord.simulation.member_process import UnsafeSkipError
 from groupcoord.simulation.network import SimulatedConnection, SimulatedNetwork
 from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
@@ -44,7 +44,7 @@ from groupcoord.simulation.prng import Prng
 
 
 class SlowLoader(CoordinatorLoader):
-    """``loading_ms``: how long the next log will be read. Logs are read one after the other."""
+    """Loads coordinator logs one after the other, each in ``loading_ms`` of simulated time."""
 
     def __init__(self, event_queue: EventQueue) -> None:
         super().__init__()
@@ -53,17 +53,17 @@ class SlowLoader(CoordinatorLoader):
         self._due: deque[tuple[int, str]] = deque()
 
     def __bool__(self) -> bool:
-        """Is a log to be read now?"""
+        """Is a log waiting to be loaded now?"""
         return bool(self._due) and self._due[0][0] <= self._event_queue.now_ms
 
     @property
     def due_ms(self) -> int | None:
-        """When a log will have been read (ms); None if there is none to read."""
+        """When the current load will be complete (ms); None if there is none."""
         return self._due[0][0] if self._due else None
 
     @property
     def next_topic(self) -> str:
-        """The topic of the log that is read first."""
+        """The topic of the log that is loaded first."""
         return self._due[0][1]
 
     def begin(self, loading: ShardLoader[Any], log: PartitionLog) -> None:
@@ -84,44 +84,44 @@ class SlowLoader(CoordinatorLoader):
 _BROKER_RANK = 1
 _HOST = "/127.0.0.1"
 _LAST_VERSION_WITH_NAMES = {ApiKey.OFFSET_COMMIT: 9, ApiKey.OFFSET_FETCH: 9, ApiKey.PRODUCE: 12, ApiKey.FETCH: 12}
-"""Later versions have topic ids instead of names."""
+"""The last version of each API with topic names; later ones have topic ids."""
 _HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
 _ADMIN_TIMEOUT_MS = 30_000
 _READ_COMMITTED = 1
 _LOADING_MS = 200
-"""How long the new leader takes to read the log of a coordinator whose broker failed."""
+"""How long the new leader loads the log of a coordinator whose broker failed."""
 _ALL_BYTES = 1 << 30
 
 
 class BrokerObserver:
-    """Sees everything that the brokers do. Any method may be overridden, and may raise InvariantViolation."""
+    """Is called at everything that the brokers do. A subclass may override any method, and raise InvariantViolation."""
 
     def request_received(self, call: Call, request: Any) -> None:
         """A request is about to be handled."""
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """A request is answered."""
+        """The response to a request is sent."""
 
     def event_emitted(self, event: Event) -> None:
         """The coordinator has emitted an event."""
 
     def append_decided(self, decision: AppendDecision) -> None:
-        """An append is stored, held or failed."""
+        """It is decided whether an append is stored, held or fails."""
 
     def coordinator_unloading(self) -> None:
-        """The coordinator is about to lose its state."""
+        """The group coordinator is about to unload its state."""
 
     def coordinator_loaded(self) -> None:
-        """The coordinator has read its log."""
+        """The group coordinator has loaded its log."""
 
     def transactions_unloading(self) -> None:
-        """The coordinator of transactions is about to lose its state."""
+        """The transaction coordinator is about to unload its state."""
 
     def step_done(self) -> None:
-        """A request, timer or append is done that was not a heartbeat of a member at rest."""
+        """A request, timer or append is done, other than a heartbeat of an idle member."""
 
     def heartbeat_done(self) -> None:
-        """A heartbeat of a member at rest was answered with no error."""
+        """A heartbeat of an idle member was answered without error."""
 
 
 class SimulatedBrokers:
@@ -155,7 +155,9 @@ class SimulatedBrokers:
         self._observer = observer
         self._on_event = on_event
         self._client_id_of = client_id_of
-        self._connections: dict[tuple[int, int], SimulatedConnection] = {}  # of requests that wait for their response
+        self._connections: dict[
+            tuple[int, int], SimulatedConnection
+        ] = {}  # the connections of requests without a response yet
         self._loader = self.cluster.loader = SlowLoader(event_queue)
         self._loader.loading_ms = _LOADING_MS if plan.replicated else 0
         self._disturbances: dict[str, list[tuple[AppendDecision, int, ErrorCode]]] = {
@@ -173,18 +175,18 @@ class SimulatedBrokers:
 
     @property
     def group(self) -> ClassicGroup | None:
-        """The group, as the coordinator has it, if it is a classic one."""
+        """The coordinator's group, if it is a classic one."""
         return self.shard.machine.classic_group(GROUP)
 
     @property
     def consumer_group(self) -> ConsumerGroup | None:
-        """The group, as the coordinator has it, if it is a consumer group (KIP-848)."""
+        """The coordinator's group, if it is a consumer group (KIP-848)."""
         found = self.shard.machine.groups.get(GROUP)
         return found if isinstance(found, ConsumerGroup) else None
 
     @property
     def is_settled(self) -> bool:
-        """Is the group Stable, with no append under way, and with nothing that its next heartbeat would change?"""
+        """Is the group Stable, with no append in progress, so that the next heartbeat changes nothing?"""
         if not self.shard.is_idle:
             return False
         group, modern = self.group, self.consumer_group
@@ -195,7 +197,7 @@ class SimulatedBrokers:
         return modern.state == ConsumerGroupState.STABLE
 
     def is_current(self, member_id: str, generation: int) -> bool:
-        """Is that a member of the group, with its present generation or epoch?"""
+        """Is that a member of the group, with the current generation or epoch?"""
         group, modern = self.group, self.consumer_group
         if group is not None:
             return member_id in group.members and generation == group.generation_id
@@ -204,7 +206,7 @@ class SimulatedBrokers:
 
     @property
     def partition_counts(self) -> Mapping[str, int]:
-        """The topics that exist, and how many partitions each has."""
+        """The number of partitions of each existing topic."""
         topics = self.cluster.broker.topics
         return {name: topics.partition_count(name) or 0 for name in topics.names()}
 
@@ -218,17 +220,17 @@ class SimulatedBrokers:
         return _earliest(self.cluster.next_deadline(), self._loader.due_ms)
 
     def coordinates(self, broker: int) -> bool:
-        """Has that broker, counted from 0, the coordinator?"""
+        """Is the group coordinator on that broker (numbered from 0)?"""
         return self.ids[broker] == self.leader
 
     def leads(self, broker: int, topic: str) -> bool:
-        """Does that broker, counted from 0, lead the first partition of ``topic``?"""
+        """Does that broker (numbered from 0) lead the first partition of ``topic``?"""
         found = self.cluster.broker.topics.get(topic)
         return found is not None and found.metadata.leaders[0] == self.ids[broker]
 
     @property
     def leader(self) -> int:
-        """The id of the broker that has the coordinator."""
+        """The id of the broker with the group coordinator."""
         return self._leader(OFFSETS_TOPIC, 0)
 
     def _leader(self, topic: str, partition: int) -> int:
@@ -270,14 +272,14 @@ class SimulatedBrokers:
         return response
 
     def deadline_lower_bound(self) -> int | None:
-        """Lower bound of ``next_ms``, which costs less."""
+        """A lower bound of ``next_ms`` that is cheaper to compute."""
         return _earliest(self.cluster.deadline_lower_bound(), self._loader.due_ms)
 
     def relevant_deadline(self, renewed_by: Mapping[str, int], until_ms: int) -> int:
-        """The first deadline of the coordinator that can change anything for a member (ms), at most ``until_ms``.
+        """The coordinator's first deadline that can affect a member (ms), at most ``until_ms``.
 
-        The end of a session can not if the member renews it before, at the time in ``renewed_by``. Nor can the expiry of old
-        offsets, unless its append is disturbed.
+        A session timeout cannot if the member renews its session earlier, at the time in ``renewed_by``. Nor can the expiry of
+        old offsets, unless its append is disturbed.
         """
         nearest_ms = min(until_ms, self.cluster.transactions.timers.next_deadline() or until_ms)
         if self.cluster.controller.is_eventful:
@@ -292,7 +294,7 @@ class SimulatedBrokers:
         return nearest_ms
 
     def expire(self) -> None:
-        """Fire the timers that are due, and finish loading if it is due."""
+        """Fire the expired timers, and complete a load that is due."""
         loads = bool(self._loader) and self._loader.next_topic == OFFSETS_TOPIC
         effects = self.cluster.expire(self._event_queue.now_ms)
         for effect in effects:
@@ -304,7 +306,7 @@ class SimulatedBrokers:
     # Actions of the plan.
 
     def reload(self, topic: str, away_ms: int, loading_ms: int) -> None:
-        """The coordinator of ``topic`` resigns, and loads ``away_ms`` later. Nothing happens if there is no coordinator."""
+        """The coordinator of ``topic`` resigns, and loads again ``away_ms`` later; does nothing without a coordinator."""
         if not self._unloads(topic):
             return
         self._execute(self.cluster.resign(0, self._event_queue.now_ms, topic))
@@ -316,13 +318,13 @@ class SimulatedBrokers:
         self._event_queue.schedule(self._event_queue.now_ms + away_ms, _BROKER_RANK, load)
 
     def move(self, topic: str, loading_ms: int, choice: int) -> None:
-        """Another broker becomes the coordinator of ``topic``. Nothing happens if there is no coordinator."""
+        """Another broker becomes the coordinator of ``topic``; does nothing without a coordinator."""
         if self._unloads(topic):
             self._loader.loading_ms = loading_ms
             self._move(topic, 0, choice)
 
     def move_output(self, partition: int, choice: int) -> None:
-        """Another broker becomes the leader of a partition of the output."""
+        """Another broker becomes the leader of a partition of ``OUTPUT_TOPIC``."""
         self._move(OUTPUT_TOPIC, partition % self.partition_counts[OUTPUT_TOPIC], choice)
 
     def _change(self, action: str, act: Callable[[ClusterController, HandlerContext], None]) -> None:
@@ -335,7 +337,7 @@ class SimulatedBrokers:
         self._execute(self.cluster.move_leader(topic, partition, target, self._event_queue.now_ms))
 
     def _unloads(self, topic: str) -> bool:
-        """Is there a coordinator that can lose its state? Who observes is told."""
+        """Notify the observer that the coordinator unloads. Returns False if there is none."""
         if topic == OFFSETS_TOPIC:
             if self.has_coordinator:
                 self._observer.coordinator_unloading()
@@ -346,12 +348,12 @@ class SimulatedBrokers:
         return is_there
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """A new topic."""
+        """Create a topic."""
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         self._administer(CreateTopicsRequest(topics=(topic,), timeout_ms=_ADMIN_TIMEOUT_MS))
 
     def grow_topic(self, name: str) -> None:
-        """Another partition for that topic, if it exists."""
+        """Add a partition to the topic, if it exists."""
         count = self.partition_counts.get(name)
         if count is not None:
             wanted = CreatePartitionsTopic(name=name, count=count + 1, assignments=None)
@@ -360,7 +362,7 @@ class SimulatedBrokers:
             )
 
     def delete_topic(self, name: str) -> None:
-        """Delete that topic, if it exists."""
+        """Delete the topic, if it exists."""
         gone = DeleteTopicState(name=name, topic_id=None)
         self._administer(DeleteTopicsRequest(topics=(gone,), topic_names=(name,), timeout_ms=_ADMIN_TIMEOUT_MS))
 
@@ -374,7 +376,7 @@ class SimulatedBrokers:
         return self.cluster.handle(call, request, self._event_queue.now_ms)
 
     def read_committed(self, topic: str, partition: int) -> list[ConsumerRecord]:
-        """All that a reader of committed records is given of a partition."""
+        """All records of a partition that a read_committed consumer gets."""
         wanted = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=_ALL_BYTES)
         topics = (FetchTopic(topic=topic, partitions=(wanted,)),)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=_READ_COMMITTED, topics=topics)
@@ -385,11 +387,11 @@ class SimulatedBrokers:
         return decode_records((topic, partition), data, 0, found.aborted_transactions or ()).records
 
     def disturb_next_append(self, topic: str, decision: AppendDecision, for_ms: int, error: ErrorCode) -> None:
-        """Fail the next append to ``topic`` with ``decision``, or HOLD it for ``for_ms``, and then store it or fail it."""
+        """Fail the next append to ``topic``, or HOLD it for ``for_ms`` and then store it or fail it with ``error``."""
         self._disturbances[topic].append((decision, for_ms, error))
 
     def heal(self) -> None:
-        """Store every append from now on, and let every broker run and copy."""
+        """End all faults: appends are stored, all brokers run and replicate."""
         for disturbances in self._disturbances.values():
             disturbances.clear()
         if self.cluster.controller.is_eventful:
@@ -409,7 +411,7 @@ class SimulatedBrokers:
 
     def _release(self, append: Append, error: ErrorCode) -> None:
         if append.append_id not in {held.append_id for held in self.cluster.appends.held()}:
-            return  # an earlier one has failed, or the coordinator has moved
+            return  # an earlier append has failed, or the coordinator has moved
         if error:
             self._execute(self.cluster.appends.fail(append, error, self._event_queue.now_ms))
         else:
@@ -450,7 +452,7 @@ def _earliest(one_ms: int | None, other_ms: int | None) -> int | None:
 
 
 def _is_plain_heartbeat_reply(effects: list[Effect]) -> bool:
-    """Is the only effect a response with no error?"""
+    """Is the only effect a response without error?"""
     return len(effects) == 1 and type(effects[0]) is Reply and not effects[0].response.error_code
 
 

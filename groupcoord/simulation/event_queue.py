@@ -1,7 +1,7 @@
-"""The pending events of a simulation, in an order that makes a run a function of its plan.
+"""The event queue and clock of a simulation, with an order of events that makes runs deterministic.
 
-Events are ordered by time, then by rank, then by order of entry. Ranks fix the order of events at one moment. So a run that
-skips heartbeats, and enters fewer events, is the same run.
+Events are ordered by time, then by rank, then by insertion. Ranks fix the order of simultaneous events, so that a run that
+skips heartbeats, and so inserts fewer events, has the same result.
 """
 
 import heapq
@@ -15,7 +15,7 @@ _Entry = tuple[int, int, int, Callback]
 class EventQueue:
     """Pending events and the simulated time, ``now_ms``.
 
-    Events of members at rest in a stable group (heartbeats, commits) are ``routine``: ``next_event_ms`` does not see them.
+    Heartbeats and commits of idle members in a stable group are ``routine`` events, which ``next_event_ms`` ignores.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class EventQueue:
         self._routine: list[_Entry] = []
 
     def schedule(self, at_ms: int, rank: int, callback: Callback, *, routine: bool = False) -> int:
-        """Call ``callback`` at ``at_ms``. Returns the number of the entry."""
+        """Call ``callback`` at ``at_ms``. Returns the number of the entry, for ``cancel``."""
         number = next(self._numbers)
         heapq.heappush(self._routine if routine else self._events, (at_ms, rank, number, callback))
         return number

@@ -1,6 +1,7 @@
-"""The process of one member: groupcoord's client without sockets, on simulated time.
+"""MemberProcess: one simulated process with a consumer, and HeartbeatSkipper, which skips heartbeats without effect.
 
-It executes the actions of the membership, as ``groupcoord.client.member_driver`` does, and tells it the time.
+The process executes the actions of groupcoord's own group member on simulated time, as ``groupcoord.client.member_driver`` does
+on asyncio.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +24,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitRequest,
 )
-from groupcoord.simulation.application import GROUP, ConsumerApplication
+from groupcoord.simulation.consumer_application import GROUP, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import (
     GENERAL,
@@ -45,7 +46,7 @@ from groupcoord.simulation.producing_application import ProducingApplication
 from groupcoord.simulation.transactional_application import TransactionalApplication
 
 _ROUTINE_REQUESTS = (*HEARTBEAT_REQUESTS, OffsetCommitRequest)
-"""The requests of a member at rest. They change nothing for other members."""
+"""The requests of an idle member, which do not affect other members."""
 
 _HEARTBEAT_RESPONSES = (HeartbeatResponse, ConsumerGroupHeartbeatResponse)
 
@@ -54,33 +55,33 @@ MARGIN_MS = 2 * NORMAL_MAX_DELAY_MS + 10
 
 
 class UnsafeSkipError(Exception):
-    """A heartbeat brought more than a plain response, so the run must be repeated without skipping."""
+    """A skipped heartbeat would have had an effect, so the run must be repeated without skipping."""
 
 
 class ProcessEnvironment(Protocol):
-    """The world as a process sees it."""
+    """The part of the simulated world that a process uses."""
 
     plan: SimulationPlan
     event_queue: EventQueue
     network: SimulatedNetwork
 
     def quiet_until(self) -> int | None:
-        """Only members at rest act before that time (ms); None if something else is or may be going on."""
+        """The time (ms) before which only idle members act; None if anything else happens or may happen."""
 
     def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
-        """The response to a heartbeat that arrives at ``at_ms``. Nothing else happens before that."""
+        """The response to a heartbeat that arrives at ``at_ms``, before which nothing else happens."""
 
     def broker_number(self, node_id: int) -> int:
-        """The number of a broker, counted from 0."""
+        """The number of a broker (from 0)."""
 
     def random_broker(self, slot_id: int) -> int:
-        """The number of any broker."""
+        """The number of a random broker."""
 
     def ownership_changed(self) -> None:
-        """A process owns other partitions than before."""
+        """The owned partitions of a process have changed."""
 
     def ended(self, process: "MemberProcess", error: Exception | None) -> None:
-        """The process has ended, because of ``error`` if that is not None."""
+        """The process has ended, with ``error`` if that is not None."""
 
     def member_event(self, process: "MemberProcess", event: Event) -> None:
         """The membership, or the producer, has emitted ``event``."""
@@ -89,13 +90,13 @@ class ProcessEnvironment(Protocol):
         """A process has sent a record."""
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """The record is stored there, or (None) was given up."""
+        """The record is stored at that partition and offset, or (None) was given up."""
 
 
 class HeartbeatSkipper:
-    """Skips the heartbeats of one member that change nothing, because nothing else happens. See docs/simulation.md.
+    """Skips heartbeats of one member that change nothing because nothing else happens (docs/simulation.md).
 
-    ``last_success_ms``: when it sent the last heartbeat that was answered with no error.
+    ``last_success_ms``: when it sent the last heartbeat that was answered without error.
     """
 
     def __init__(self, environment: ProcessEnvironment, membership: GroupMember, requests: PendingRequests) -> None:
@@ -103,11 +104,11 @@ class HeartbeatSkipper:
         self.last_success_ms: int | None = None
 
     def next_heartbeat_ms(self, due_ms: int, commits_at_ms: int, connection: SimulatedConnection | None) -> int:
-        """When the next heartbeat that can make a difference must be sent (ms); without skipping, one is due at ``due_ms``.
+        """When to send the next heartbeat that can have an effect (ms); without skipping, one is due at ``due_ms``.
 
-        In quiet times a heartbeat only extends the session. So the last one in the quiet time is exchanged right now, with its
-        own time and delays. If the session would end before that, the first one is exchanged as well. Those in between would
-        change nothing that the last one does not set again. Raises UnsafeSkipError.
+        In quiet times a heartbeat only extends the session. So the last heartbeat of the quiet time is exchanged right now,
+        with its own time and delays; if the session would expire before it, so is the first one. Those in between would only
+        set what the last one sets again. Raises UnsafeSkipError.
         """
         quiet_ms = None if self.last_success_ms is None else self._environment.quiet_until()
         if self.last_success_ms is None or quiet_ms is None:
@@ -123,9 +124,9 @@ class HeartbeatSkipper:
         return last_ms + interval_ms
 
     def _exchange(self, connection: SimulatedConnection | None, at_ms: int, until_ms: int = 0) -> None:
-        """Exchange the heartbeat of ``at_ms``; its response counts for all heartbeats before ``until_ms``.
+        """Exchange the heartbeat of ``at_ms``, whose response stands for all heartbeats before ``until_ms``.
 
-        Raises UnsafeSkipError if anything else follows from it.
+        Raises UnsafeSkipError if it has any other effect.
         """
         actions = self._membership.expire(at_ms)
         if connection is None or len(actions) != 1 or not isinstance(actions[0], a.SendRequest):
@@ -133,7 +134,7 @@ class HeartbeatSkipper:
         send, number = actions[0], self._requests.next_number()
         arrived_ms, answered_ms = self._environment.network.normal_times(connection, at_ms)
         response = self._environment.heartbeat_in_advance(connection, number, send.request, arrived_ms)
-        if isinstance(self._membership, Membership):  # the other protocol has no session at the member
+        if isinstance(self._membership, Membership):  # by the consumer protocol a member has no session timer
             answered_ms = max(answered_ms, until_ms)
         if self._membership.complete(send.ticket, response, answered_ms):
             raise UnsafeSkipError
@@ -141,7 +142,7 @@ class HeartbeatSkipper:
 
 
 class _Timer(NamedTuple):
-    """The entry in the event queue that calls ``_timer_fired``."""
+    """The event queue entry that calls ``_timer_fired``."""
 
     entry: int
     at_ms: int
@@ -149,7 +150,7 @@ class _Timer(NamedTuple):
 
 
 class MemberProcess(ActionExecutor):
-    """One process of a member, from its start to its end. ``random`` randomizes back-offs."""
+    """One process of a member, from start to end. ``random`` provides the jitter of back-offs."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class MemberProcess(ActionExecutor):
         super().__init__(membership, lambda: environment.event_queue.now_ms)
         self._application = self._new_application(environment, random)
         self._requests = PendingRequests(self._network, slot_id, self.run, self.run_later)
-        self._last_ticket = 0  # of requests that are not the membership's; counted down, so that tickets differ
+        self._last_ticket = 0  # of requests that the membership did not send; negative, so that tickets are unique
         self._waiting = 0  # callbacks, commits and calls of run_later that are pending
         self._heartbeat_skipper = HeartbeatSkipper(environment, self.membership, self._requests)
         self._timer: _Timer | None = None
@@ -227,7 +228,7 @@ class MemberProcess(ActionExecutor):
         self.execute_actions(self.membership.polled(now_ms))
 
     def crash(self) -> None:
-        """End at once. Requests under way still arrive."""
+        """End at once. Requests in flight still arrive."""
         self.alive = False
         self._requests.crash()
 
@@ -249,7 +250,7 @@ class MemberProcess(ActionExecutor):
         self._application.stop_reading()
 
     def resume(self) -> None:
-        """Resume the process, with everything that it missed."""
+        """Resume the process, and handle everything that it missed."""
         if not self.is_paused or not self.alive:
             return
         self.is_paused = False
@@ -260,7 +261,7 @@ class MemberProcess(ActionExecutor):
         self.run(self._expire)
 
     def stop_polling(self) -> None:
-        """The application polls no more."""
+        """The application stops polling."""
 
         def stop() -> None:
             self._application.stop_polling()
@@ -278,31 +279,31 @@ class MemberProcess(ActionExecutor):
         self.run(lambda: self.execute_actions(self.membership.subscribe(topics, self._event_queue.now_ms)))
 
     def rejoin(self) -> None:
-        """Ask for a rebalance."""
+        """Request a rebalance."""
         self.run(lambda: self.execute_actions(self.membership.rejoin("the user wants it", self._event_queue.now_ms)))
 
     def broker_restarts(self, broker: int) -> None:
-        """A broker restarts: the connections to it are closed, and the member notices."""
+        """A broker restarts: the connections to it are closed, which the member notices."""
         self._requests.broker_restarts(broker)
 
     def reset_connections(self) -> None:
-        """All connections are closed, and the member notices."""
+        """All connections are closed, which the member notices."""
         self._requests.reset()
 
     def break_connections(self, *, requests: bool) -> None:
-        """Lose all responses, and also ``requests``, on the present connections. The member does not notice."""
+        """Let the current connections lose all responses and, with ``requests``, all requests; the member does not notice."""
         self._requests.lose(requests=requests)
 
     # State.
 
     @property
     def member_id(self) -> str:
-        """Empty if it has none."""
+        """The member id; "" if it has none."""
         return self.membership.generation.member_id
 
     @property
     def is_stable(self) -> bool:
-        """Has it an assignment, and has its callback returned?"""
+        """Does it have an assignment, with no callback running?"""
         return self.membership.is_stable
 
     def awaited_requests(self) -> set[tuple[int, int]]:
@@ -316,7 +317,7 @@ class MemberProcess(ActionExecutor):
 
     @property
     def is_at_rest(self) -> bool:
-        """Does it only send heartbeats, over a link that works?"""
+        """Is the member idle: does it only send heartbeats, over a working link?"""
         return (
             self.membership.is_stable
             and not self._waiting
@@ -329,14 +330,14 @@ class MemberProcess(ActionExecutor):
         )
 
     def renews_session_by(self) -> int:
-        """The latest time at which the next heartbeat of a member at rest reaches the coordinator (ms)."""
+        """The latest arrival time (ms) of the next heartbeat of an idle member at the coordinator."""
         sent_ms = self._event_queue.now_ms
         if not self._requests:
             sent_ms = max(0 if self._timer is None else self._timer.at_ms, self.membership.next_deadline() or 0)
         return sent_ms + MARGIN_MS
 
     def _heartbeat_connection(self) -> SimulatedConnection | None:
-        """The connection for heartbeats, if there is one that works."""
+        """The connection for heartbeats, if there is one and it works."""
         coordinator = self.membership.coordinator
         if coordinator is None:
             return None
@@ -345,7 +346,7 @@ class MemberProcess(ActionExecutor):
     # Execution.
 
     def run(self, callback: Callback) -> None:
-        """Call ``callback`` now; when the process resumes if it is paused; never if it has ended."""
+        """Call ``callback`` now, when the process resumes if it is paused, or never if it has ended."""
         if not self.alive:
             return
         if self.is_paused:
@@ -354,7 +355,7 @@ class MemberProcess(ActionExecutor):
             callback()
 
     def run_later(self, callback: Callback, after_ms: int = 0) -> None:
-        """Call ``callback`` as an event of its own."""
+        """Schedule ``callback`` as a separate event."""
         self._waiting += 1
 
         def later() -> None:
@@ -376,7 +377,7 @@ class MemberProcess(ActionExecutor):
         self.run_later(lambda: super(MemberProcess, self)._run_assignor(action))
 
     def _commit_offsets(self, action: a.CommitOffsets) -> None:
-        """Commit before a rebalance. The member is not at rest until that is done."""
+        """Commit before a rebalance. The member is not idle until that is done."""
 
         def done() -> None:
             self._waiting -= 1
@@ -430,7 +431,7 @@ class MemberProcess(ActionExecutor):
         )
 
     def _broker(self, node_id: int | None) -> int:
-        """The number of that broker, or of any if it is None."""
+        """The number of that broker, or of a random one for None."""
         if node_id is None:
             return self._environment.random_broker(self.slot_id)
         return self._environment.broker_number(node_id)
@@ -449,7 +450,7 @@ class MemberProcess(ActionExecutor):
         self._requests.send(ticket, to, request, due_ms, on_response, on_error, routine=routine)
 
     def send_to_coordinator(self, request: Any, on_response: OnResponse, on_error: OnError) -> None:
-        """Send a request of the application. Either ``on_response`` or ``on_error`` is called."""
+        """Send a request of the application to the group coordinator, then call ``on_response`` or ``on_error``."""
         coordinator = self.membership.coordinator
         if coordinator is None:
             self.run_later(lambda: on_error(DisconnectedError("the coordinator is not known")))
@@ -469,7 +470,7 @@ class MemberProcess(ActionExecutor):
     def send(
         self, node_id: int | None, request: Any, timeout_ms: int, on_response: OnResponse, on_error: OnError
     ) -> None:
-        """Send a request of the producer, to any broker if ``node_id`` is None."""
+        """Send a request of the producer; to a random broker if ``node_id`` is None."""
         self._last_ticket -= 1
         to = self._broker(node_id), PRODUCING
         self._submit(self._last_ticket, to, request, timeout_ms, on_response, on_error)
@@ -480,11 +481,11 @@ class MemberProcess(ActionExecutor):
         self._environment.record_sent(record, partition)
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """The record is stored there, or (None) was given up."""
+        """The record is stored at that partition and offset, or (None) was given up."""
         self._environment.record_ended(record, stored)
 
     def application_failed(self, error: Exception) -> None:
-        """The application cannot go on: the process ends."""
+        """The application has failed: the process ends."""
         self._environment.ended(self, error)
 
     def _fetch_metadata(self, action: a.FetchMetadata) -> None:

@@ -1,8 +1,8 @@
-"""The network between members and brokers. It behaves as TCP: messages are in order within a connection, not across.
+"""The simulated network between members and brokers, with TCP semantics: messages are in order within a connection only.
 
-Messages under way are lost with their connection; the member learns of that at once or never. A broker answers the requests
+Messages in flight are lost with their connection, which the member notices at once or not at all. A broker handles the requests
 of a connection one by one. Requests that a member has sent before it crashes are still handled. As in
-``groupcoord.client.connections``, requests that wait for other members (JoinGroup, SyncGroup) have their own connection.
+``groupcoord.client.network_client``, requests that wait for other members (JoinGroup, SyncGroup) have their own connection.
 """
 
 from collections import deque
@@ -17,10 +17,10 @@ from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.prng import draw
 
 NORMAL_MAX_DELAY_MS = 20
-"""A message takes 1 ms up to this, unless the plan slows it down."""
+"""A message takes from 1 ms up to this, unless the plan slows it down."""
 
 GENERAL, PARKING, PRODUCING = 0, 1, 2
-"""The connections of a member to a broker: for requests that are answered at once, that may wait, and of its producer."""
+"""The connections of a member to a broker: for requests answered at once, for requests that may wait, for its producer."""
 
 _TO_BROKER, _TO_MEMBER = 0, 1
 _RANKS = 8
@@ -47,13 +47,13 @@ class NetworkLink:
     loses: bool = False
 
     def heal(self) -> None:
-        """Deliver normally from now on."""
+        """End all faults of the link."""
         self.slow_until_ms = self.cut_until_ms = 0
 
 
 @dataclass(eq=False, slots=True)
 class SimulatedConnection:
-    """One connection of a member to a broker. ``on_response`` is called with the number of the request and the response."""
+    """One connection of a member to a broker. ``on_response`` is called with the request number and the response."""
 
     number: int
     slot_id: int
@@ -87,11 +87,11 @@ class SimulatedNetwork:
     def connect(
         self, slot_id: int, lane: int, broker: int, on_response: Callable[[int, Any], None]
     ) -> SimulatedConnection:
-        """A new connection."""
+        """Open a connection."""
         return SimulatedConnection(next(self._numbers), slot_id, lane, broker, on_response)
 
     def link(self, slot_id: int) -> NetworkLink:
-        """The link of that member."""
+        """The link of the member in that slot."""
         found = self.links.get(slot_id)
         if found is None:
             found = self.links[slot_id] = NetworkLink()
@@ -108,7 +108,7 @@ class SimulatedNetwork:
         return None if until_ms <= self._event_queue.now_ms else until_ms
 
     def send(self, connection: SimulatedConnection, number: int, request: Any, *, routine: bool) -> None:
-        """Send a request. ``routine``: the member is at rest, and the request changes nothing for others."""
+        """Send a request. ``routine``: the member is idle, and the request does not affect other members."""
         at_ms = self._arrival(connection, _TO_BROKER)
         if at_ms is None:
             return
@@ -122,7 +122,7 @@ class SimulatedNetwork:
         )
 
     def respond(self, connection: SimulatedConnection, number: int, response: Any) -> None:
-        """Send a response. The broker turns to the next request of that connection."""
+        """Send a response. The broker then handles the next request of the connection."""
         at_ms = self._arrival(connection, _TO_MEMBER)
         if at_ms is not None:
             connection.last_at_member_ms = at_ms
@@ -135,7 +135,7 @@ class SimulatedNetwork:
         self.turn_to_next(connection)
 
     def close(self, connection: SimulatedConnection) -> None:
-        """The broker closes a connection, and forgets what it was asked there."""
+        """The broker closes a connection, and drops its pending requests."""
         connection.loses_requests = True
         connection.queue.clear()
         at_ms = self._arrival(connection, _TO_MEMBER)
@@ -143,7 +143,7 @@ class SimulatedNetwork:
             self._event_queue.schedule(at_ms, rank(connection.slot_id, ARRIVES_AT_MEMBER), connection.on_close)
 
     def turn_to_next(self, connection: SimulatedConnection) -> None:
-        """The broker is done with a request, and turns to the next one of that connection."""
+        """The broker is done with a request, and handles the next one of the connection."""
         connection.busy = False
         if connection.queue:
             following, request = connection.queue.popleft()
@@ -155,7 +155,7 @@ class SimulatedNetwork:
             )
 
     def normal_times(self, connection: SimulatedConnection, sent_ms: int) -> Iterator[int]:
-        """When a request sent at ``sent_ms`` arrives at the broker; then when its response, sent at once, arrives back."""
+        """The arrival time of a request sent at ``sent_ms``, then that of its immediate response."""
         arrived_ms = sent_ms + self._delay_ms(connection, _TO_BROKER, sent_ms, NORMAL_MAX_DELAY_MS)
         yield arrived_ms
         yield arrived_ms + self._delay_ms(connection, _TO_MEMBER, arrived_ms, NORMAL_MAX_DELAY_MS)
@@ -183,7 +183,7 @@ class SimulatedNetwork:
         at_ms = now_ms + self._delay_ms(connection, direction, now_ms, max_ms)
         if now_ms < link.cut_until_ms:
             if link.loses:
-                # TCP delivers nothing behind a lost segment.
+                # TCP delivers nothing after a lost segment.
                 connection.loses_requests = connection.loses_responses = True
                 return None
             at_ms += link.cut_until_ms - now_ms
@@ -204,10 +204,10 @@ class _PendingRequest(NamedTuple):
 
 
 class PendingRequests:
-    """The requests of one member that are under way, and its connections.
+    """The requests in flight of one member, and its connections.
 
-    Responses are handled through ``run``, and errors through ``run_later``, which the member gives. With a connection all its
-    requests fail.
+    Responses are handled through the member's ``run``, and errors through its ``run_later``. If a connection fails, so do
+    all its requests.
     """
 
     def __init__(
@@ -228,11 +228,11 @@ class PendingRequests:
 
     @property
     def only_heartbeats(self) -> bool:
-        """Is there no other request under way than heartbeats?"""
+        """Are only heartbeats in flight?"""
         return not self._pending or all(pending.is_heartbeat for pending in self._pending.values())
 
     def awaited(self) -> set[tuple[int, int]]:
-        """(connection number, request number) of each request that waits for a response."""
+        """(connection number, request number) of each request in flight."""
         return {key for key, ticket in self._tickets.items() if ticket in self._pending}
 
     def next_deadline(self) -> int | None:
@@ -245,7 +245,7 @@ class PendingRequests:
         return self._sent
 
     def working_connection(self, broker: int) -> SimulatedConnection | None:
-        """The connection for heartbeats to that broker, if there is one that loses nothing."""
+        """The connection for heartbeats to that broker, if there is one and it loses no messages."""
         connection = self._connections.get((broker, GENERAL))
         # A connection that loses requests also loses responses.
         return None if connection is None or connection.loses_responses else connection
@@ -261,7 +261,7 @@ class PendingRequests:
         *,
         routine: bool,
     ) -> None:
-        """Send ``request`` ``to`` (broker, lane). Either ``on_response`` or ``on_error`` is called, unless it is abandoned."""
+        """Send ``request`` ``to`` (broker, lane), then call ``on_response`` or ``on_error``, unless it is abandoned."""
         connection, number = self._connection(to), self.next_number()
         is_heartbeat = type(request) in HEARTBEAT_REQUESTS
         self._pending[ticket] = _PendingRequest(connection, due_ms, on_response, on_error, is_heartbeat)
@@ -269,11 +269,11 @@ class PendingRequests:
         self._network.send(connection, number, request, routine=routine)
 
     def tell(self, to: tuple[int, int], request: Any) -> None:
-        """Send ``request``, which is never answered, ``to`` (broker, lane)."""
+        """Send ``request``, which has no response, ``to`` (broker, lane)."""
         self._network.send(self._connection(to), self.next_number(), request, routine=False)
 
     def abandon(self, ticket: int) -> None:
-        """Call nothing for that request. Its connection is closed, because later responses wait behind its own."""
+        """Drop a request, and close its connection, because later responses would wait behind its response."""
         pending = self._pending.pop(ticket, None)
         if pending is not None:
             self._close(pending.connection, "a request was abandoned")
@@ -289,7 +289,7 @@ class PendingRequests:
             self._close(connection, reason)
 
     def broker_restarts(self, broker: int) -> None:
-        """Close the connections to that broker, which forgets the requests that it has not handled."""
+        """Close the connections to that broker, which drops its unhandled requests."""
         for (to, _), connection in self._connections.items():
             connection.loses_requests |= to == broker
         self.disconnect(broker, "the broker restarts")
@@ -300,13 +300,13 @@ class PendingRequests:
             self._close(connection, "the connection was reset")
 
     def lose(self, *, requests: bool) -> None:
-        """Lose all responses, and also ``requests``, on the present connections from now on. The member does not notice."""
+        """Let the current connections lose all responses and, with ``requests``, all requests; the member does not notice."""
         for connection in self._connections.values():
             connection.loses_requests |= requests
             connection.loses_responses = True
 
     def crash(self) -> None:
-        """Ignore all responses. Requests under way still arrive."""
+        """Ignore all responses. Requests in flight still arrive."""
         for connection in self._connections.values():
             connection.closed = True
 

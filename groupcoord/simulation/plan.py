@@ -1,6 +1,7 @@
-"""The plan of a run: the members of the group and all actions, as data; and how a plan is drawn from a seed.
+"""SimulationPlan: the members, topics and actions of a run as data, and the generation of a random plan from a seed.
 
-A run is a function of its plan. Only this module and ``writer_plan.py`` use ``random``; ``PlanOptions`` says of what plans are.
+A run is a function of its plan. Only this module and ``standalone_producer_plan.py`` use ``random``; ``PlanOptions`` sets the
+ranges to draw from.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,33 +17,38 @@ from groupcoord.simulation.actions import (
     TOPIC_ACTIONS,
     ActionKind,
 )
-from groupcoord.simulation.writer_plan import WRITTEN_TOPIC, WriterPlan, draw_writers
+from groupcoord.simulation.standalone_producer_plan import (
+    WRITTEN_TOPIC,
+    StandaloneProducerPlan,
+    draw_standalone_producers,
+)
 
 OUTPUT_TOPIC = "invoices"
-"""Where members with transactions write a record for each one that they consume, and members that produce their records."""
+"""The topic to which members with transactions or producers write."""
 
 CHANGING_TOPIC = "refunds"
-"""The topic that grows, is deleted and created, in groups all of whose members have the consumer protocol: there the
-coordinator notices, while a member of the classic protocol would have to ask for metadata again and again."""
+"""The topic that gets partitions, is deleted and created. Only groups of the consumer protocol have it: there the coordinator
+notices, while a classic member would have to refresh metadata again and again."""
 
 _FAILING_APPENDS = (ActionKind.FAIL_APPEND, ActionKind.LOSE_APPEND)
 _GOODBYES = (ActionKind.LEAVE, ActionKind.BUSY)
-"""Not both in a consumer group, and no failing appends in one that migrates. A goodbye or a migration that could not be stored
-is undone, but not what it did to timers, in Kafka neither: who has left then stays for ever, without a session."""
+"""Actions in which a member leaves. The plan of a consumer group has either these or failing appends, and that of a migrating
+group no failing appends: a leave or a migration whose append fails is undone, but its changes of timers are not, as in Kafka,
+so that the member would stay forever without a session."""
 
 CLASSIC, CONSUMER = "classic", "consumer"
 """The protocols of members (``group.protocol``)."""
 
 OFFSETS_TOPIC, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
-"""The logs of the coordinators."""
+"""The topics of the coordinators."""
 
 LOG_ERRORS = ("NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
-"""The log errors that ``amount`` chooses from: those that clients retry."""
+"""The append errors from which ``amount`` chooses: those that clients retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAction:
-    """An action at ``at_ms``, for ``for_ms``. ``member`` is an index into the plan; ``amount`` means what ``kind`` says."""
+    """An action at ``at_ms``, for ``for_ms``. ``member`` is an index into the plan; ``kind`` defines ``amount``."""
 
     at_ms: int
     kind: ActionKind
@@ -50,7 +56,7 @@ class PlannedAction:
     for_ms: int = 0
     amount: int = 0
     of_transactions: bool = False
-    """Does it happen to the coordinator of transactions, or to its log?"""
+    """Does it affect the transaction coordinator or its log (instead of the group coordinator)?"""
 
     def text(self, members: "tuple[MemberPlan, ...]") -> str:
         """The action in one line."""
@@ -66,39 +72,39 @@ class PlannedAction:
 
     @property
     def error(self) -> str:
-        """The log error, for kinds that have one.
+        """The append error, for kinds that have one.
 
-        With the others in the log of transactions their coordinator waits for another broker to go on, in Kafka, too
-        (``TransactionMarkerChannelManager.tryAppendToLog``).
+        For ``__transaction_state`` it is always the first: after the others the coordinator waits until another broker takes
+        over, as in Kafka (``TransactionMarkerChannelManager.tryAppendToLog``).
         """
         return LOG_ERRORS[0 if self.of_transactions else self.amount % len(LOG_ERRORS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionPlan:
-    """How a member writes what it consumes: output and offsets in one transaction. Times are milliseconds."""
+    """How a member consumes, transforms and produces: output and offsets in one transaction. Times are milliseconds."""
 
     timeout_ms: int = 30_000
     """``transaction.timeout.ms``."""
     processing_ms: int = 0
-    """How long it takes from the output to the offsets, and from these to the end of the transaction."""
+    """The time from the output to the offset commit, and from that to the end of the transaction."""
     new_id_per_start: bool = False
-    """Has each of its processes a transactional id of its own? Otherwise the next one fences the last one."""
+    """Does each process have its own transactional id? Otherwise each process fences the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducingPlan:
-    """How a member produces beside what it consumes. Times are milliseconds."""
+    """How a member produces, independently of what it consumes. Times are milliseconds."""
 
     every_ms: int = 500
-    """It sends some records so often."""
+    """The interval at which it sends records."""
     batch_size: int = 200
     linger_ms: int = 5
     max_in_flight: int = 5
     delivery_timeout_ms: int = 30_000
 
     def text(self) -> str:
-        """How it produces, in one line."""
+        """The settings in one line."""
         return (
             f"and produces every {duration(self.every_ms)}: batches of {self.batch_size} bytes, linger "
             f"{duration(self.linger_ms)}, {self.max_in_flight} in flight, delivery {duration(self.delivery_timeout_ms)}"
@@ -120,9 +126,9 @@ class MemberPlan:
     callback_ms: int = 0
     """How long rebalance callbacks take."""
     protocol: str = CLASSIC
-    """The protocol it begins with. With the consumer protocol (KIP-848) ``assignors`` do not count: the coordinator assigns."""
+    """Its first protocol. By the consumer protocol (KIP-848) ``assignors`` are ignored: the coordinator assigns."""
     transactions: TransactionPlan | None = None
-    """None: it only commits what it has read."""
+    """None: it only commits its positions."""
     producing: ProducingPlan | None = None
 
     def text(self) -> str:
@@ -147,26 +153,26 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationPlan:
-    """Everything about a run. From ``heal_ms`` on there are no more actions, and all members are running."""
+    """All input of a run. From ``heal_ms`` on there are no more actions, and all members are running."""
 
     members: tuple[MemberPlan, ...]
     topics: Mapping[str, int]
     actions: tuple[PlannedAction, ...]
     heal_ms: int
     key: int = 0
-    """The key of all random draws of the network and the brokers."""
+    """The key of the pseudorandom draws of the network and the brokers."""
     brokers: int = 1
     migration_policy: str = "bidirectional"
     """``group.consumer.migration.policy``."""
     replicated: bool = False
-    """Has each partition a replica on every broker, of which two have to be in sync?"""
-    writers: tuple[WriterPlan, ...] = ()
+    """Does each partition have a replica on every broker, with min.insync.replicas=2?"""
+    standalone_producers: tuple[StandaloneProducerPlan, ...] = ()
     kept: tuple[int, ...] | None = None
-    """The numbers of the actions within the full plan, if some were left out."""
+    """The numbers of the actions in the full plan, if some were left out."""
 
     @property
     def may_migrate(self) -> bool:
-        """May members of both protocols meet?"""
+        """May the group have members of both protocols?"""
         kinds = {action.kind for action in self.actions}
         ends_otherwise = self.migration_policy != "bidirectional"  # see ``SimulatedWorld``
         return len({member.protocol for member in self.members}) > 1 or ActionKind.SWITCH in kinds or ends_otherwise
@@ -178,21 +184,21 @@ class SimulationPlan:
 
     @property
     def is_producing(self) -> bool:
-        """Do its members produce beside what they consume?"""
+        """Do its members also produce?"""
         return any(member.producing is not None for member in self.members)
 
     @property
     def last_begin_ms(self) -> int:
-        """No transaction begins after that time, so that none is open at the end, not even one that has to time out."""
+        """The latest begin of a transaction, early enough that none is open at the end, even if it must time out."""
         return self.end_ms - _TRANSACTIONS_END_MS
 
     @property
     def recovery_ms(self) -> int:
         """The time after ``heal_ms`` within which the group must converge.
 
-        A member that is gone is noticed when its session or a rebalance ends. The first JoinGroup of a newcomer may keep the
-        group waiting for 5 minutes (Kafka's limit). A request without a response is given up after 30 seconds, one that waits
-        for other members 5 seconds after the rebalance timeout. A cooperative group rebalances once more.
+        A dead member is noticed when its session or a rebalance times out. The first JoinGroup of a new member may keep the
+        group waiting for 5 minutes (Kafka's limit). A request without a response times out after 30 seconds, one that waits
+        for other members 5 seconds after the rebalance timeout. A cooperative group needs a second rebalance.
         """
         sessions = max(member.session_timeout_ms for member in self.members)
         rebalances = max(member.max_poll_interval_ms for member in self.members)
@@ -204,7 +210,7 @@ class SimulationPlan:
         return self.heal_ms + self.recovery_ms
 
     def keep(self, numbers: Collection[int]) -> "SimulationPlan":
-        """The plan with only these actions, counted from 0 in the full plan. Raises ValueError for unknown numbers."""
+        """The plan with only these actions, numbered from 0 in the full plan. Raises ValueError for unknown numbers."""
         known = self.kept if self.kept is not None else tuple(range(len(self.actions)))
         if not set(numbers) <= set(known):
             raise ValueError(f"the plan has only the actions {', '.join(map(str, known)) or '(none)'}")
@@ -226,12 +232,12 @@ ASSIGNOR_MIXES: tuple[tuple[tuple[str, ...], ...], ...] = (
     *((assignors,) for assignors in EAGER_ASSIGNORS),
     (("cooperative-sticky",),),
     (("cooperative-sticky",),),
-    # A group that is being upgraded to the cooperative protocol (KIP-429): all members have an assignor in common.
+    # A group during the upgrade to the cooperative protocol (KIP-429): all members have an assignor in common.
     (("range",), ("cooperative-sticky", "range")),
     (("cooperative-sticky", "range"), ("cooperative-sticky",)),
     (("range", "sticky"), ("sticky", "range"), ("sticky",)),
 )
-"""The lists of assignors that may meet in one group; each member has one of them."""
+"""The mixes of assignor lists in a group; each member has one list of the mix."""
 
 SESSION_AND_HEARTBEAT_MS = ((6_000, 2_000), (10_000, 3_000), (30_000, 10_000), (45_000, 3_000), (45_000, 15_000))
 """Pairs of session timeout and heartbeat interval (ms)."""
@@ -240,18 +246,18 @@ MAX_POLL_INTERVALS_MS = (10_000, 30_000, 60_000, 300_000)
 """``max.poll.interval.ms``, which is also the rebalance timeout."""
 
 COMMIT_INTERVALS_MS = (120_000, 300_000, 600_000)
-"""How often positions are committed. They are also committed before rebalances."""
+"""The interval of periodic commits. Positions are also committed before rebalances."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """What plans are made of. A plan takes one of the values of each tuple; pairs of ints are a minimum and a maximum."""
+    """The ranges from which plans are drawn: one value of each tuple; pairs of ints are a minimum and a maximum."""
 
     members: tuple[int, int] = (1, 4)
     faults_ms: int = 3_600_000
     """Actions happen before this time."""
     spell_ms: int = 300_000
-    """Half of the actions happen close together, at the beginning of every fourth of these spells."""
+    """Half of the actions happen close together, at the start of every fourth period of this length."""
     actions: tuple[int, int] = (4, 14)
     kinds: tuple[ActionKind, ...] = CLASSIC_KINDS
     assignor_mixes: tuple[tuple[tuple[str, ...], ...], ...] = ASSIGNOR_MIXES
@@ -262,18 +268,18 @@ class PlanOptions:
     """The fraction of groups that may have static members."""
     brokers: tuple[int, ...] = (1, 1, 3)
     protocols: tuple[tuple[str, ...], ...] = ()
-    """The protocols that may meet in one group; each member has one of them. None: all members have the classic protocol."""
+    """The mixes of protocols in a group; each member has one of the mix. Empty: all members have the classic protocol."""
     migration_policies: tuple[str, ...] = ("bidirectional",)
     transactional: bool = False
-    """Do members write in transactions what they consume?"""
+    """Do members consume, transform and produce in transactions?"""
     producing: bool = False
-    """Do members produce beside what they consume?"""
+    """Do members also produce?"""
     replicated: bool = False
-    """Are there replicas of everything, and producers without transactions? Every other plan has members with transactions."""
+    """Are all topics replicated, with standalone producers? Every second plan then has members with transactions."""
     failures_ms: tuple[int, ...] = (500, 5_000, 12_000, 25_000, 60_000)
-    """How long brokers fail. One that is gone is fenced after 9 seconds; one that copies nothing is out of the ISR after 10."""
+    """How long brokers fail. A dead broker is fenced after 9 seconds; one that does not replicate leaves the ISR after 10."""
     write_intervals_ms: tuple[int, ...] = (3_000, 8_000)
-    """How often producers without transactions write."""
+    """The intervals at which standalone producers write."""
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -286,12 +292,12 @@ CONSUMER_OPTIONS = PlanOptions(
     protocols=((CONSUMER,), (CLASSIC, CONSUMER)),
     migration_policies=("bidirectional", "bidirectional", "upgrade", "downgrade", "disabled"),
 )
-"""Consumer groups of KIP-848, and groups that migrate from one protocol to the other and back."""
+"""Consumer groups (KIP-848), and groups that migrate from one protocol to the other and back."""
 
 _TRANSACTIONS_END_MS = 120_000
 TRANSACTION_TIMEOUTS_MS = (8_000, 20_000, 60_000)
 PROCESSING_MS = (0, 200, 1_000, 3_000)
-"""Twice that is less than any timeout: what times out was delayed by something else."""
+"""Twice any of these is less than any transaction timeout, so that only faults make transactions time out."""
 
 TRANSACTION_OPTIONS = PlanOptions(
     members=(1, 3),
@@ -333,7 +339,7 @@ PRODUCER_OPTIONS = PlanOptions(
     brokers=(1, 3),
     producing=True,
 )
-"""Groups whose members produce, too: idempotently, to partitions whose leaders move."""
+"""Groups whose members also produce, idempotently, to partitions whose leaders move."""
 
 FAILURE_OPTIONS = PlanOptions(
     members=(1, 3),
@@ -354,7 +360,7 @@ FAILURE_OPTIONS = PlanOptions(
     transactional=True,
     replicated=True,
 )
-"""Clusters whose brokers fail, with groups of either protocol and with producers."""
+"""Clusters whose brokers fail, with groups of either protocol and standalone producers."""
 
 _DURATIONS_MS = (50, 500, 2_000, 5_000, 12_000, 35_000, 50_000, 70_000, 120_000)
 _BROKER_DURATIONS_MS = (5, 50, 500, 2_000, 7_000)
@@ -406,10 +412,10 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
     if options.producing:
         topics[OUTPUT_TOPIC] = random.randrange(1, 4)
         members = tuple(replace(member, producing=_producing(random)) for member in members)
-    writers: tuple[WriterPlan, ...] = ()
+    standalone_producers: tuple[StandaloneProducerPlan, ...] = ()
     if options.replicated:
         topics[WRITTEN_TOPIC] = random.randrange(1, 4)
-        writers = draw_writers(random, options.write_intervals_ms)
+        standalone_producers = draw_standalone_producers(random, options.write_intervals_ms)
     return SimulationPlan(
         members=members,
         topics=topics,
@@ -419,14 +425,14 @@ def generate(random: Random, options: PlanOptions = DEFAULT_OPTIONS) -> Simulati
         brokers=brokers,
         migration_policy=policy,
         replicated=options.replicated,
-        writers=writers,
+        standalone_producers=standalone_producers,
     )
 
 
 def _members(random: Random, options: PlanOptions, protocols: tuple[str, ...]) -> tuple[MemberPlan, ...]:
     assignor_mix = random.choice(options.assignor_mixes)
     session_timeout_ms, heartbeat_interval_ms = random.choice(options.session_and_heartbeat_ms)
-    # A member learns of a rebalance by its next heartbeat. A group that waits no longer than that rebalances for ever.
+    # A member learns of a rebalance by its next heartbeat; with a rebalance timeout shorter than that, it never ends.
     max_poll_interval_ms = max(random.choice(options.max_poll_intervals_ms), 2 * heartbeat_interval_ms)
     commit_interval_ms = random.choice(options.commit_intervals_ms)
     may_be_static = random.randrange(0, 1_000) < options.static_fraction * 1_000
@@ -487,7 +493,7 @@ def _with_transactions(
 
 
 def _time(random: Random, options: PlanOptions) -> int:
-    """Half of the actions are close together, at the beginning of every fourth spell, so that rebalances overlap."""
+    """Half of the actions are close together, at the start of every fourth ``spell_ms``, so that rebalances overlap."""
     spell_ms = options.spell_ms
     spell = random.randrange(0, max(options.faults_ms // spell_ms, 1))
     if random.randrange(0, 2):
@@ -509,10 +515,10 @@ def _action(
 
 
 def _eligible_members(kind: ActionKind, members: Sequence[MemberPlan]) -> list[int]:
-    """The members that ``kind`` can happen to: TWIN needs a static one, SUBSCRIBE a dynamic one.
+    """The members to which ``kind`` can apply: TWIN needs a static member, SUBSCRIBE a dynamic one.
 
-    A static member that comes back to a Stable group under a new id with another subscription does not trigger a rebalance
-    unless that changes the assignor (``updateStaticMemberThenRebalanceOrCompleteJoin``): a new topic gets no owner.
+    A static member that rejoins a Stable group under a new id with another subscription triggers no rebalance, unless the
+    assignor changes (``updateStaticMemberThenRebalanceOrCompleteJoin``), so that a new topic would get no owner.
     """
     static = {ActionKind.TWIN: True, ActionKind.SUBSCRIBE: False}.get(kind)
     return [

@@ -1,4 +1,4 @@
-"""What a planted defect is: it replaces functions of the product while it is applied."""
+"""PlantedDefect: a deliberate bug, applied by patching functions of groupcoord, that an invariant must find."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,7 +9,7 @@ from groupcoord.simulation.plan import DEFAULT_OPTIONS, PlanOptions
 
 
 class Patch(NamedTuple):
-    """Attribute ``name`` of ``owner`` is replaced by ``make(attribute)``."""
+    """Replaces the attribute ``name`` of ``owner`` by ``make(attribute)``."""
 
     owner: Any
     name: str
@@ -17,20 +17,20 @@ class Patch(NamedTuple):
 
 
 class PlantedDefect(NamedTuple):
-    """``text`` says what it does; ``found_by`` is the name of the invariant that finds it."""
+    """A defect; ``text`` is its effect, and ``found_by`` the name of the invariant that finds it."""
 
     name: str
     text: str
     found_by: str
     patches: Sequence[Patch]
     options: PlanOptions = DEFAULT_OPTIONS
-    """Options for plans that make it likely to be found."""
+    """Options of plans that are likely to find it."""
     first_seed: int = 0
-    """Where to begin with one that is seldom found."""
+    """The first seed to try, for a defect that few seeds find."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The code has the defect until the end of the block."""
+        """A context manager: the code has the defect inside the block."""
         with ExitStack() as stack:
             for owner, name, make in self.patches:
                 stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
@@ -38,5 +38,5 @@ class PlantedDefect(NamedTuple):
 
 
 def return_none(_: Any) -> Any:
-    """Nothing is done."""
+    """A replacement that does nothing and returns None."""
     return lambda *_, **__: None

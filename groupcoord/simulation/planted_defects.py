@@ -1,4 +1,4 @@
-"""Planted defects. Each violates an invariant, which shows that the simulation finds such a defect."""
+"""The list of planted defects in coordinators and clients; each must violate an invariant, to show that the checks work."""
 
 import dataclasses
 from typing import Any
@@ -241,7 +241,7 @@ _SUBSCRIPTIONS = dataclasses.replace(_CONSUMERS, kinds=(ActionKind.SUBSCRIBE,), 
 _RELOADS = dataclasses.replace(_CONSUMERS, kinds=(ActionKind.RELOAD, ActionKind.PAUSE))
 
 _PAUSES = PlanOptions(members=(2, 4), kinds=(ActionKind.PAUSE,), actions=(12, 14), commit_intervals_ms=(15_000,))
-"""Members that are removed while they are paused, and commit when they resume."""
+"""Plans in which members are removed while they are paused, and commit when they resume."""
 
 _LATE = PlanOptions(
     members=(1, 2),
@@ -253,14 +253,14 @@ _LATE = PlanOptions(
     commit_intervals_ms=(500,),
     static_fraction=0,
 )
-"""Commits that are under way on a lost connection while their member joins the next generation."""
+"""Plans with commits in flight on a lost connection while their member joins the next generation."""
 
 _TRANSACTIONS = dataclasses.replace(TRANSACTION_OPTIONS, members=(2, 3))
 
 _ZOMBIES = dataclasses.replace(
     _TRANSACTIONS, protocols=((CLASSIC,),), kinds=(ActionKind.PAUSE, ActionKind.CRASH), commit_intervals_ms=(15_000,)
 )
-"""Members of the classic protocol that go on with what they did before they were removed."""
+"""Plans with zombies: removed classic members that continue their transaction."""
 
 _LATE_PRODUCERS = dataclasses.replace(
     _TRANSACTIONS,
@@ -269,17 +269,17 @@ _LATE_PRODUCERS = dataclasses.replace(
     commit_intervals_ms=(2_000,),
     faults_ms=240_000,
 )
-"""Records that are under way on a lost connection while their transaction ends."""
+"""Plans with records in flight on a lost connection while their transaction ends."""
 
 _CRASHES = dataclasses.replace(_ZOMBIES, kinds=(ActionKind.CRASH,), actions=(20, 20), faults_ms=120_000)
-"""Producers that end in the middle of a transaction."""
+"""Plans with producers that crash during a transaction."""
 
 _PRODUCERS = dataclasses.replace(
     PRODUCER_OPTIONS,
     kinds=(ActionKind.LOSE_ANSWERS, ActionKind.RESET, ActionKind.MOVE_OUTPUT, ActionKind.SLOW),
     brokers=(3,),
 )
-"""Batches whose answers are lost, and that are refused because the leader has moved."""
+"""Plans with batches whose responses are lost, or that are refused because the leader has moved."""
 
 _ALL = (
     PlantedDefect(
@@ -525,4 +525,4 @@ _ALL = (
 )
 
 PLANTED_DEFECTS = {defect.name: defect for defect in _ALL}
-"""By name."""
+"""All planted defects by name."""

@@ -1,4 +1,4 @@
-"""Planted defects of replication, in clusters whose brokers fail."""
+"""The list of planted defects in replication, for clusters whose brokers fail."""
 
 import dataclasses
 from typing import Any
@@ -94,16 +94,16 @@ _BEHIND = dataclasses.replace(
     commit_intervals_ms=(2_000,),
     transactional=False,
 )
-"""Leaders die while followers that are in sync are behind."""
+"""Plans in which leaders die while in-sync followers are behind."""
 
 _FAR_BEHIND = dataclasses.replace(_BEHIND, failures_ms=(25_000, 60_000))
-"""All brokers die but one, which has long been out of the ISR."""
+"""Plans in which all brokers die except one that has long left the ISR."""
 
 _CUT_OFF = dataclasses.replace(_BEHIND, kinds=(ActionKind.CUT_CONTROLLER,), failures_ms=(12_000, 25_000))
-"""Leaders hear nothing of the controller until long after they are fenced."""
+"""Plans in which leaders are cut off from the controller until long after they are fenced."""
 
 _WITHOUT_DISK = dataclasses.replace(_FAR_BEHIND, kinds=(ActionKind.LOSE_DISK, ActionKind.STOP_BROKER))
-"""Brokers without their disks come back while all others are gone."""
+"""Plans in which brokers return without their disks while all others are down."""
 
 REPLICATION_DEFECTS = (
     PlantedDefect(

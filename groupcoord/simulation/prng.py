@@ -1,7 +1,7 @@
-"""Randomness that comes from a key and a purpose, not from earlier draws.
+"""A stateless pseudorandom function: a draw depends on a key and a purpose, not on earlier draws.
 
-So a plan with fewer actions meets the same network, and a message that is not sent does not change the delay of others. The
-function is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
+So a plan with fewer actions gets the same network delays, and a message that is not sent does not change the delay of others.
+The function is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
 """
 
 import uuid
@@ -23,7 +23,7 @@ def draw(key: int, *purpose: int) -> int:
 
 
 class Prng:
-    """A sequence of draws for one key: the source of randomness of a simulated cluster or member."""
+    """A sequence of draws for one key; each simulated cluster and member has one."""
 
     def __init__(self, key: int) -> None:
         self._key = key

@@ -1,7 +1,7 @@
-"""An application that consumes and, beside that, produces: numbered records, each of which is followed to its end.
+"""A simulated application that consumes and also produces numbered records, each of which is tracked until it completes.
 
-Its producer is groupcoord's own without I/O, idempotent: it finds its leaders, sends again what has no answer, and gives up
-what has waited for too long. Half of the records have a key, which says their partition; the others go where the batch is.
+Its producer is groupcoord's idempotent producer without I/O: it looks up leaders, retries, and expires batches by the delivery
+timeout. Half of the records have a key, which decides their partition; the others go to the sticky partition.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from groupcoord.client.producer.sender import (
 from groupcoord.core.events import Event
 from groupcoord.partitioners import KEYED
 from groupcoord.protocol.apis.metadata import MetadataResponse
-from groupcoord.simulation.application import ApplicationHost, ConsumerApplication
+from groupcoord.simulation.consumer_application import ApplicationHost, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.plan import OUTPUT_TOPIC, ProducingPlan, SimulationPlan
 from groupcoord.simulation.prng import Prng
@@ -33,11 +33,11 @@ _TOPICS = frozenset({OUTPUT_TOPIC})
 _METADATA_RETRY_MS = 100
 _REQUEST_TIMEOUT_MS = 10_000
 _BURST = 5
-"""So many records at a time at most."""
+"""The most records sent at a time."""
 
 
 class ProducingApplication(ConsumerApplication):
-    """``name`` is that of the process, of which each start has another; ``tell`` gets the events of its producer."""
+    """``name`` is the name of the process, different after each start; ``tell`` is called with the producer's events."""
 
     commits_are_routine: ClassVar[bool] = False
 
@@ -68,7 +68,7 @@ class ProducingApplication(ConsumerApplication):
         self._poll_at_ms: int | None = None
 
     def start(self) -> None:
-        """Begin to produce, the first time; it is called again for every commit."""
+        """Begin to produce when called first; later calls, one per commit, do not begin again."""
         super().start()
         if not self._started:
             self._started = True
@@ -76,7 +76,7 @@ class ProducingApplication(ConsumerApplication):
             self._produce()
 
     def close(self, leave: Callback) -> None:
-        """It leaves the group when nothing is left to be acknowledged."""
+        """Call ``leave`` when all records are acknowledged or given up."""
         self._started = False
         self.sender.accumulator.closed = True
         self._poll()
@@ -92,7 +92,7 @@ class ProducingApplication(ConsumerApplication):
     # Records.
 
     def _produce(self) -> None:
-        """Send some records now, and others later, until all is well again."""
+        """Send some records now and schedule the next ones, until the end of the faults."""
         now_ms = self._event_queue.now_ms
         if not self._started or now_ms >= self._plan.heal_ms:
             return
@@ -102,7 +102,7 @@ class ProducingApplication(ConsumerApplication):
             record = f"{self.name}:{number}".encode()
             partition = KEYED["java"](b"%d" % (number % 6), partitions) if number % 2 else None
             appended = self.sender.append(OUTPUT_TOPIC, partition, now_ms, None, record, (), record, now_ms)
-            assert appended is not None  # it never has so much that memory is short
+            assert appended is not None  # it never fills the buffer memory
             self._host.record_sent(record, appended.batch.partition)
         self._poll()
         self._host.run_later(self._produce, self._producing.every_ms)
@@ -111,7 +111,7 @@ class ProducingApplication(ConsumerApplication):
         return bool(self.sender.accumulator.topic(OUTPUT_TOPIC).leaders)
 
     def _poll(self) -> None:
-        """Do what the sender can do now, and again when it wants to."""
+        """Execute the actions of the sender, and schedule the next poll."""
         self._poll_is_due = False
         now_ms = self._event_queue.now_ms
         for action in self.sender.poll(now_ms):
@@ -172,7 +172,7 @@ class ProducingApplication(ConsumerApplication):
         )
 
     def _find_leaders(self) -> None:
-        """Ask any broker, again after a while, and never twice at a time."""
+        """Fetch the leaders from a random broker, with retries and at most one request at a time."""
         if self._finding:
             return
         self._finding = True

@@ -1,4 +1,4 @@
-"""Run a plan; reduce a failing plan to as few actions as possible; print the result as a timeline."""
+"""Runs a plan, shrinks a failing plan to as few actions as possible, and formats the result as a timeline."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from groupcoord.simulation.plan import DEFAULT_OPTIONS, PlanOptions, SimulationP
 from groupcoord.simulation.world import SimulatedWorld
 
 CRASHED = "no-crash"
-"""The name of the violation when the simulated code raises."""
+"""The invariant name of a violation by an exception in the simulated code."""
 _MAX_LINES = 150
 
 _MEMBER_ID = re.compile(
@@ -52,7 +52,7 @@ def plan_text(plan: SimulationPlan) -> str:
     topics = ", ".join(f"{name} ({count})" for name, count in plan.topics.items())
     lines = [f"{brokers}; topics with their partitions: {topics}; healed at {duration(plan.heal_ms)}"]
     lines += [member.text() for member in plan.members]
-    lines += [writer.text() for writer in plan.writers]
+    lines += [writer.text() for writer in plan.standalone_producers]
     lines += [
         f"{action.at_ms / 1_000:10.3f}  ({number}) {action.text(plan.members)}" for number, action in plan.numbered()
     ]
@@ -99,9 +99,9 @@ def simulate(
 
 
 def simulate_plan(plan: SimulationPlan, *, skip: bool = True, record: bool = False) -> SimulationResult:
-    """Run ``plan``; ``record`` keeps the timeline. ``skip`` leaves out heartbeats that change nothing; the result is the same.
+    """Run ``plan``; ``record`` keeps the timeline. ``skip`` skips heartbeats without effect; the result is the same.
 
-    An exception of the simulated code is a violation, too: CRASHED.
+    An exception in the simulated code is a violation of the invariant CRASHED.
     """
     lines: list[TimelineLine] = []
     world = SimulatedWorld(
@@ -127,9 +127,9 @@ def simulate_plan(plan: SimulationPlan, *, skip: bool = True, record: bool = Fal
 
 
 def explain(result: SimulationResult, *, max_runs: int = 200) -> SimulationResult:
-    """The same violation with as few actions as possible, found in at most ``max_runs`` runs, with its timeline.
+    """Shrink a failure: the same violation with as few actions as possible, in at most ``max_runs`` runs, with its timeline.
 
-    Actions after the violation are left out first. Raises ValueError if there is no violation.
+    Actions after the violation are removed first. Raises ValueError if there is no violation.
     """
     violation = result.violation
     if violation is None:
@@ -143,11 +143,13 @@ def explain(result: SimulationResult, *, max_runs: int = 200) -> SimulationResul
     before = [number for number, action in plan.numbered() if action.at_ms <= violation.at_ms]
     smallest = plan.keep(minimize(before, fails, max_runs=max_runs))
     explained = simulate_plan(smallest, skip=False, record=True)
-    return simulate_plan(smallest, record=True) if explained.ok else explained  # if ok, the skipping is at fault
+    return (
+        simulate_plan(smallest, record=True) if explained.ok else explained
+    )  # if the run with a record is ok, skipping heartbeats changed the result
 
 
 def minimize(numbers: Sequence[int], fails: Callable[[Sequence[int]], bool], *, max_runs: int) -> list[int]:
-    """As few of ``numbers`` as ``fails`` needs, with at most ``max_runs`` calls of it.
+    """A minimal part of ``numbers`` for which ``fails`` is true, with at most ``max_runs`` calls of it.
 
     ``fails`` is true of all ``numbers`` and of the result. With enough calls the result is minimal: ``fails`` is false if
     any one number is left out. Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (delta

@@ -1,7 +1,7 @@
-"""An application that consumes, transforms and produces: for each record that it reads it writes one, and commits both at once.
+"""A simulated consume-transform-produce application: one output record per input record, with offsets, in transactions.
 
-As with Kafka's consumer and producer, the members of whose group are known to the producer (KIP-447): offsets are sent as the
-member that it was when the transaction began. After a transaction that was aborted it goes on at the committed offsets.
+Offsets are sent with the group metadata of the begin of the transaction (KIP-447). After an aborted transaction it continues at
+the committed offsets.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceResponse
-from groupcoord.simulation.application import GROUP, ApplicationHost, ConsumerApplication
+from groupcoord.simulation.consumer_application import GROUP, ApplicationHost, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.plan import OUTPUT_TOPIC, SimulationPlan
 from groupcoord.simulation.prng import Prng
@@ -33,30 +33,30 @@ _RETRY_MS = 100
 _MAX_BATCH = 40
 """Records in a batch."""
 _ABORTS_EVERY = 12
-"""Every so many transactions the application itself thinks better of it."""
+"""The application aborts every twelfth transaction itself."""
 
 Records = list[tuple[bytes, bytes]]
 
 
 def end_of_input(partition: TopicPartition, now_ms: int) -> int:
-    """How many records an input partition has: they come at a constant rate."""
+    """The end offset of an input partition, which grows at a constant rate."""
     return now_ms // (_MS_PER_RECORD - 500 * partition[1])
 
 
 def input_key(partition: TopicPartition, offset: int) -> bytes:
-    """The key of the output of that record."""
+    """The key of the output record for that input record."""
     return f"{partition[0]}-{partition[1]}@{offset}".encode()
 
 
 class OpenTransaction(NamedTuple):
-    """What is read in it of each partition, from one offset up to another, and as which member."""
+    """The input of a transaction (first and end offset per partition), and the group metadata of the member."""
 
     work: dict[TopicPartition, tuple[int, int]]
     group: GroupMetadata
 
 
 class TransactionalApplication(ConsumerApplication):
-    """It takes all that there is, one transaction at a time."""
+    """Processes all available input, in one transaction at a time."""
 
     commits_are_routine: ClassVar[bool] = False
     requires_stable: ClassVar[bool] = True
@@ -74,22 +74,22 @@ class TransactionalApplication(ConsumerApplication):
         self._random, self._plan = random, plan
         self._open: OpenTransaction | None = None
         self._closing = self._commits = self._retries = False
-        self._queues: dict[int, deque[Records]] = {}  # of each partition of the output, what is to be written
+        self._queues: dict[int, deque[Records]] = {}  # by output partition, the records to be written
         self._unanswered = 0
         self._leaders: dict[int, int] = {}
         self._when_ended: list[Callback] = []
 
-    # What the process asks for.
+    # Calls of the process.
 
     def start(self) -> None:
-        """Schedule the next transaction, and get a producer id if there is none yet."""
+        """Schedule the next transaction; get a producer id first if there is none yet."""
         super().start()
         if self.producer.state is ProducerState.UNINITIALIZED:
             self.producer.init_transactions()
             self._advance()
 
     def resume_reading(self) -> None:
-        """Positions move by transactions only."""
+        """Does nothing: positions advance only by transactions."""
 
     def commit(self, done: Callback) -> None:
         """Call ``done`` when no transaction is open."""
@@ -99,7 +99,7 @@ class TransactionalApplication(ConsumerApplication):
             self._when_ended.append(done)
 
     def close(self, leave: Callback) -> None:
-        """Begin no transaction any more, and ``leave`` the group when none is open."""
+        """Begin no more transactions, and call ``leave`` when none is open."""
         self._closing = True
         self.commit(leave)
 
@@ -141,7 +141,7 @@ class TransactionalApplication(ConsumerApplication):
             self._write_next(output)
 
     def _write_next(self, output: int) -> None:
-        """Write the next batch of that partition, or go on if all are written everywhere."""
+        """Write the next batch of that output partition; after the last batch of all, send the offsets."""
         queue = self._queues[output]
         if queue and self.producer.state is ProducerState.IN_TRANSACTION:
             records = queue.popleft()
@@ -186,7 +186,7 @@ class TransactionalApplication(ConsumerApplication):
         self._host.send(self._leaders.get(output), request, settings.request_timeout_ms, answered, failed)
 
     def _after_processing(self, transaction: OpenTransaction, then: Callable[[OpenTransaction], None]) -> None:
-        """Go on with ``transaction``, unless it could not be committed any more by then."""
+        """Call ``then`` after the processing time, unless the transaction cannot be committed any more."""
         plan = self._host.plan.transactions
         assert plan is not None
 
@@ -211,7 +211,7 @@ class TransactionalApplication(ConsumerApplication):
         self._advance()
 
     def _advance(self) -> None:
-        """Do what the producer can do now."""
+        """Send the next request of the producer, if any."""
         producer, now_ms = self.producer, self._event_queue.now_ms
         if producer.state is ProducerState.FATAL_ERROR:
             assert producer.error is not None
@@ -244,7 +244,7 @@ class TransactionalApplication(ConsumerApplication):
         self._advance()
 
     def _end(self, ended: OpenTransaction) -> None:
-        """Go on behind what was committed, or at the committed offsets."""
+        """Set the positions: after the committed input or, if it was aborted, to the committed offsets."""
         now_ms, positions = self._event_queue.now_ms, self._positions
         present = positions.at(now_ms)
         if self._commits:
@@ -266,7 +266,7 @@ def transactional_produce(
     records: Sequence[tuple[bytes | None, bytes | None]],
     now_ms: int,
 ) -> ProduceRequest:
-    """The request that sends ``batch``, whose records are keys with values (Produce v12)."""
+    """The Produce request (v12) for ``batch`` with ``records``, pairs of key and value."""
     data = build_batch(
         [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)],
         attributes=TRANSACTIONAL,

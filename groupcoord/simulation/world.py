@@ -1,6 +1,6 @@
-"""One run of a plan: brokers, network and members on one simulated clock.
+"""SimulatedWorld: executes one plan, with brokers, network and members on one simulated clock.
 
-Nothing here reads a clock or uses ``random``: a run is a function of its plan. Invariants are checked after every step.
+It reads no clock and uses no ``random``, so that a run is a function of its plan. Invariants are checked after every step.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.simulation.actions import COORDINATOR_ACTIONS, FAILURES, ActionKind
 from groupcoord.simulation.brokers import SimulatedBrokers
-from groupcoord.simulation.client import SimulatedClient
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.invariants import InvariantChecker
 from groupcoord.simulation.member_process import MemberProcess
@@ -29,22 +28,23 @@ from groupcoord.simulation.plan import (
     SimulationPlan,
 )
 from groupcoord.simulation.prng import Prng, draw
-from groupcoord.simulation.reader import Reader
-from groupcoord.simulation.writer import Writer
-from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.simulated_client import SimulatedClient
+from groupcoord.simulation.standalone_consumer import StandaloneConsumer
+from groupcoord.simulation.standalone_producer import StandaloneProducer
+from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 
 START_INTERVAL_MS = 700
 """The time between the starts of two members."""
 RESTART_DELAY_MS = 5_000
 """A member that ends with an error is restarted after this time."""
 TWIN_SLOT_OFFSET = 100
-"""The slot of a twin is that of its member plus this."""
+"""The slot of a twin is the slot of its member plus this."""
 CLIENT_SLOT_OFFSET = 200
 """The slot of the first client without a group."""
 WRITES_AFTER_HEALING_MS = 30_000
-"""So long is written when all is well again."""
+"""How long standalone producers write after the end of the faults."""
 READS_AFTER_WRITING_MS = 60_000
-"""So long is read when nothing is written any more."""
+"""How long the standalone consumer reads after the last write."""
 SECOND_TOPIC = "payments"
 """The topic that SUBSCRIBE adds or removes."""
 _ACTION_RANK = 0
@@ -56,7 +56,7 @@ AddLine = Callable[[int, str, str], None]
 
 @dataclass(slots=True, eq=False)
 class MemberSlot:
-    """The place of one member: its present process, if it is running, and how often it was started."""
+    """One member of the plan: its current process, if it is running, and the number of its starts."""
 
     plan: MemberPlan
     slot_id: int
@@ -67,12 +67,12 @@ class MemberSlot:
 
 
 class SimulatedWorld:
-    """A run of ``plan``. ``skip``: heartbeats that change nothing are not sent. ``add_line`` receives the timeline."""
+    """A run of ``plan``. ``skip``: skip heartbeats without effect. ``add_line`` is called with each line of the timeline."""
 
     def __init__(self, plan: SimulationPlan, *, skip: bool = True, add_line: AddLine | None = None) -> None:
         self.plan = plan
         self.event_queue = EventQueue()
-        self.writers: list[Writer] = []
+        self.standalone_producers: list[StandaloneProducer] = []
         self.checker = InvariantChecker(self)
         self._skip = skip
         self._add_line = add_line
@@ -95,13 +95,18 @@ class SimulatedWorld:
             if slot.plan.instance_id is not None
         }
         self._all_slots = (*self.slots, *self.twins.values())
-        self.writers += [
-            Writer(self, CLIENT_SLOT_OFFSET + number, writer) for number, writer in enumerate(plan.writers)
+        self.standalone_producers += [
+            StandaloneProducer(self, CLIENT_SLOT_OFFSET + number, writer)
+            for number, writer in enumerate(plan.standalone_producers)
         ]
-        self.clients: list[SimulatedClient] = [*self.writers]
-        if self.writers:
-            interval_ms = min(writer.interval_ms for writer in plan.writers)
-            self.clients.append(Reader(self, CLIENT_SLOT_OFFSET + len(self.writers), WRITTEN_TOPIC, interval_ms))
+        self.clients: list[SimulatedClient] = [*self.standalone_producers]
+        if self.standalone_producers:
+            interval_ms = min(writer.interval_ms for writer in plan.standalone_producers)
+            self.clients.append(
+                StandaloneConsumer(
+                    self, CLIENT_SLOT_OFFSET + len(self.standalone_producers), WRITTEN_TOPIC, interval_ms
+                )
+            )
 
     # The run.
 
@@ -112,7 +117,7 @@ class SimulatedWorld:
             queue.schedule(slot.slot_id * START_INTERVAL_MS, _ACTION_RANK, self._starting(slot))
         for number, client in enumerate(self.clients):
             writes_ms = self.plan.heal_ms + WRITES_AFTER_HEALING_MS
-            last_ms = writes_ms if client in self.writers else writes_ms + READS_AFTER_WRITING_MS
+            last_ms = writes_ms if client in self.standalone_producers else writes_ms + READS_AFTER_WRITING_MS
             client.start((number + 1) * START_INTERVAL_MS, last_ms)
         for number, action in self.plan.numbered():
             queue.schedule(action.at_ms, _ACTION_RANK, self._acting(number, action))
@@ -265,7 +270,7 @@ class SimulatedWorld:
         self._after(for_ms, lambda: failures.mend(kind, broker_id))
 
     def _break_connections(self, broker: int) -> None:
-        """Whoever has a connection to that broker has none any more, and notices."""
+        """Close all connections to that broker, which its clients notice."""
         for process in self.processes():
             process.broker_restarts(broker)
         for client in self.clients:
@@ -282,10 +287,10 @@ class SimulatedWorld:
             self.brokers.create_topic(CHANGING_TOPIC, self.plan.topics[CHANGING_TOPIC])
 
     def _heal(self) -> None:
-        """All is well from now on. Where a group may not migrate both ways, all members have the protocol that it ends with.
+        """End all faults. If the group may not migrate both ways, all members get the protocol in which it ends.
 
-        With policy upgrade that is the consumer protocol: once only members of the classic protocol are left in a consumer
-        group that may not become a classic one, nobody lets the coordinator compute an assignment, in Kafka neither.
+        With policy upgrade that is the consumer protocol: if only classic members are left in a consumer group that may not
+        become a classic one, no heartbeat makes the coordinator compute an assignment, as in Kafka.
         """
         self._line("plan", "no more actions from now on")
         self.brokers.heal()
@@ -311,17 +316,17 @@ class SimulatedWorld:
     # The environment of processes.
 
     def broker_number(self, node_id: int) -> int:
-        """The number of a broker, counted from 0."""
+        """The number of a broker (from 0)."""
         return self.brokers.numbers[node_id]
 
     def random_broker(self, slot_id: int) -> int:
-        """The number of any broker."""
+        """The number of a random broker."""
         return draw(self.plan.key, _BROKER_KEY, slot_id, self.event_queue.now_ms) % self.plan.brokers
 
     def quiet_until(self) -> int | None:
-        """Only members at rest act before that time (ms); None if something else is or may be going on.
+        """The time (ms) before which only idle members act; None if anything else happens or may happen.
 
-        A process that is paused or cut off does nothing that arrives anywhere before it resumes or is connected again.
+        A paused or cut-off process has no effect on others before it resumes or is connected again.
         """
         brokers = self.brokers
         if not self._skip or not brokers.is_settled:
@@ -350,15 +355,15 @@ class SimulatedWorld:
         return min(quiet_ms, brokers.relevant_deadline(renewed_by, quiet_ms))
 
     def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
-        """The response to a heartbeat that arrives at ``at_ms``. Nothing else happens before that."""
+        """The response to a heartbeat that arrives at ``at_ms``, before which nothing else happens."""
         return self.brokers.heartbeat_in_advance(connection, number, request, at_ms)
 
     def ownership_changed(self) -> None:
-        """A process owns other partitions than before."""
+        """The owned partitions of a process have changed."""
         self.checker.ownership_changed()
 
     def ended(self, process: MemberProcess, error: Exception | None) -> None:
-        """The process has left, or has ended because of ``error`` and is restarted later."""
+        """The process has left, or has ended with ``error`` and is restarted later."""
         self._line(process.client_id, "has left" if error is None else f"ends: {error}")
         process.crash()
         for slot in self._all_slots:
@@ -380,7 +385,7 @@ class SimulatedWorld:
         self.checker.record_sent(record, partition)
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """The record is stored there, or (None) was given up."""
+        """The record is stored at that partition and offset, or (None) was given up."""
         self.checker.record_ended(record, stored)
 
     def _broker_event(self, event: Event) -> None:

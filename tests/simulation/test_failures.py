@@ -22,8 +22,8 @@ from groupcoord.simulation import (
     SimulatedWorld,
     SimulationPlan,
     SimulationResult,
+    StandaloneProducerPlan,
     TransactionPlan,
-    WriterPlan,
     plan_from_seed,
     simulate_plan,
 )
@@ -36,11 +36,11 @@ from groupcoord.simulation.invariants.replication import (
     WrittenOnce,
 )
 from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC
-from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 from tests.simulation import runs
 
 WRITERS = tuple(
-    WriterPlan(name=f"w{number}", acks=acks, idempotent=idempotent, interval_ms=2_000)
+    StandaloneProducerPlan(name=f"w{number}", acks=acks, idempotent=idempotent, interval_ms=2_000)
     for number, (acks, idempotent) in enumerate([(-1, False), (-1, True), (1, False), (0, False)], 1)
 )
 
@@ -69,7 +69,7 @@ def plan_with(
         key=7,
         brokers=3,
         replicated=True,
-        writers=WRITERS,
+        standalone_producers=WRITERS,
     )
 
 
@@ -196,8 +196,8 @@ def test_plans_with_failures_make_sense() -> None:
     plans = [plan_from_seed(seed, options=FAILURE_OPTIONS) for seed in range(200)]
     assert {action.kind for plan in plans for action in plan.actions} == set(FAILURE_OPTIONS.kinds)
     assert {plan.is_transactional for plan in plans} == {True, False}
-    assert plans[0].writers[0].text().startswith("w1 writes every ")
-    assert {(writer.acks, writer.idempotent) for plan in plans for writer in plan.writers} == {
+    assert plans[0].standalone_producers[0].text().startswith("w1 writes every ")
+    assert {(writer.acks, writer.idempotent) for plan in plans for writer in plan.standalone_producers} == {
         (0, False),
         (1, False),
         (-1, False),
@@ -205,7 +205,7 @@ def test_plans_with_failures_make_sense() -> None:
     }
     for plan in plans:
         assert plan.replicated
-        assert plan.writers[0].acks == -1
+        assert plan.standalone_producers[0].acks == -1
         for action in plan.actions:
             assert action.kind not in FAILURES or 1 <= action.amount <= plan.brokers == 3
 
@@ -303,9 +303,9 @@ def test_all_replicas_converge() -> None:
         topic.copies[0][broker_id].append_copied(records, 0)
     finds("the high watermark of shipments-0 is")
     log.held_back_to = None
-    ended.writers[0].act()
+    ended.standalone_producers[0].act()
     finds("w1 waits for an acknowledgement")
-    ended.writers.clear()
+    ended.standalone_producers.clear()
     ended.brokers.shard = SimpleNamespace(is_idle=False)  # type: ignore[assignment]
     finds("the coordinator of __consumer_offsets waits for the replicas of what it has written")
     topic.set_state(0, state._replace(isr=state.isr[:1]))

@@ -1,4 +1,4 @@
-"""All invariants, and what checks them."""
+"""The list of all invariants, and InvariantChecker, which calls them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +72,7 @@ _OTHERS = (
 
 
 class InvariantChecker(Invariant):
-    """All invariants as one; every method may raise InvariantViolation.
+    """A BrokerObserver that passes each call to all invariants; every method may raise InvariantViolation.
 
     Each method calls only the invariants that override it, and only for their APIs, because there are many heartbeats.
     """
@@ -91,7 +91,7 @@ class InvariantChecker(Invariant):
         return [one for one in self._invariants if getattr(type(one), name) is not getattr(Invariant, name)]
 
     def _each(self, name: str) -> Callable[..., None]:
-        """Calls the method ``name`` of each invariant that overrides it."""
+        """A function that calls the method ``name`` of each invariant that overrides it."""
         hooks = [getattr(one, name) for one in self._overriding(name)]
 
         def call(*arguments: Any) -> None:
@@ -101,7 +101,7 @@ class InvariantChecker(Invariant):
         return call
 
     def _by_api(self, name: str) -> Callable[[Call, Any], None]:
-        """Calls the method ``name`` of each invariant that overrides it and sees the API of the call."""
+        """A function that calls the method ``name`` of each invariant that overrides it and observes the API of the call."""
         overriding = self._overriding(name)
         hooks = {
             key: [getattr(one, name) for one in overriding if one.apis is None or key in one.apis] for key in ApiKey

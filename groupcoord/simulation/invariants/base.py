@@ -1,4 +1,4 @@
-"""What an invariant is."""
+"""Invariant, the base class of all invariants, and InvariantViolation."""
 
 from typing import ClassVar, Protocol
 
@@ -8,11 +8,11 @@ from groupcoord.simulation.brokers import BrokerObserver, SimulatedBrokers
 from groupcoord.simulation.event_queue import EventQueue
 from groupcoord.simulation.member_process import MemberProcess
 from groupcoord.simulation.plan import SimulationPlan
-from groupcoord.simulation.writer import Writer
+from groupcoord.simulation.standalone_producer import StandaloneProducer
 
 
 class InvariantViolation(Exception):
-    """Invariant ``name`` does not hold at ``at_ms``, for ``reason``."""
+    """Invariant ``name`` was violated at ``at_ms``; ``reason`` says how."""
 
     def __init__(self, name: str, at_ms: int, reason: str) -> None:
         super().__init__(f"{name} at {at_ms / 1_000:.3f} s: {reason}")
@@ -20,33 +20,33 @@ class InvariantViolation(Exception):
 
 
 class InvariantContext(Protocol):
-    """The part of the world that invariants may look at."""
+    """The part of the simulated world that invariants may read."""
 
     plan: SimulationPlan
     event_queue: EventQueue
     brokers: SimulatedBrokers
-    writers: list[Writer]
+    standalone_producers: list[StandaloneProducer]
 
     def processes(self) -> list[MemberProcess]:
         """All running processes."""
 
 
 class Invariant(BrokerObserver):
-    """A subclass overrides the methods for what it needs to see. Any of them may raise ``violation(reason)``.
+    """Base class: a subclass overrides the methods that it needs, any of which may raise ``violation(reason)``.
 
-    Its docstring is the invariant in words; docs/simulation.md shows it.
+    Its docstring states the invariant; docs/simulation.md shows it.
     """
 
     name: ClassVar[str]
     apis: ClassVar[frozenset[ApiKey] | None] = None
-    """The APIs whose requests and responses it sees; None: all."""
+    """The APIs whose requests and responses it observes; None: all."""
 
     def __init__(self, context: InvariantContext) -> None:
         self.context = context
 
     @classmethod
     def applies(cls, plan: SimulationPlan) -> bool:  # noqa: ARG003 - for subclasses
-        """Is it looked at in runs of ``plan``?"""
+        """Is it checked in runs of ``plan``?"""
         return True
 
     def violation(self, reason: str) -> InvariantViolation:
@@ -54,7 +54,7 @@ class Invariant(BrokerObserver):
         return InvariantViolation(self.name, self.context.event_queue.now_ms, reason)
 
     def ownership_changed(self) -> None:
-        """A process owns other partitions than before."""
+        """The owned partitions of a process have changed."""
 
     def member_failed(self, process: MemberProcess, error: Exception) -> None:
         """A process has ended because of ``error``."""
@@ -63,7 +63,7 @@ class Invariant(BrokerObserver):
         """A process has sent a record."""
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """The record is stored there, as its producer was told, or (None) was given up."""
+        """A record was acknowledged at that partition and offset, or (None) was given up."""
 
     def finish(self) -> None:
         """The run is over."""

@@ -1,4 +1,4 @@
-"""Invariants of consumer groups (KIP-848): epochs, owners, subscriptions, timers, the log, and that they settle."""
+"""Invariants of consumer groups (KIP-848): epochs, partition owners, subscriptions, timers, replay of the log, convergence."""
 
 import uuid
 from typing import Any, TypeAlias
@@ -14,13 +14,12 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.simulation.application import GROUP
+from groupcoord.simulation.consumer_application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.plan import SimulationPlan
 
 MAX_HEARTBEATS = 12
-"""In a group without faults, a member is where it is to be after so many heartbeats, those of a slow one included; see
-BoundedReconciliation."""
+"""In a group without faults every member is reconciled after at most so many heartbeats; see BoundedReconciliation."""
 
 _Held: TypeAlias = frozenset[tuple[uuid.UUID, int]]
 _HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
@@ -36,14 +35,14 @@ class ConsumerGroupInvariant(Invariant):
 
     @property
     def stored(self) -> GroupSnapshot | None:
-        """The consumer group as the log has it."""
+        """The consumer group as stored in the log."""
         group, shard = self.group, self.context.brokers.shard
         return None if group is None else group.snapshot(shard.committed.pending)
 
 
 class MonotonicEpochs(ConsumerGroupInvariant):
-    """The epochs of a consumer group never decrease: neither that of the group nor that of its target assignment, as they
-    are stored, nor that which a member is told. A group that is gone starts anew, as does a member that joins."""
+    """The epochs of a consumer group never decrease: neither the stored group epoch and assignment epoch, nor the member
+    epoch in responses. A group that was removed starts again, as does a member that joins."""
 
     name = "epochs-grow"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
@@ -54,13 +53,13 @@ class MonotonicEpochs(ConsumerGroupInvariant):
         self._told: dict[str, int] = {}
 
     def event_emitted(self, event: Event) -> None:
-        """A group that is removed, or becomes a classic one, is forgotten."""
+        """Forget the epochs of a group that is removed or becomes a classic one."""
         if isinstance(event, GroupRemoved | GroupMigrated):
             self._latest = (0, 0)
             self._told.clear()
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Raises InvariantViolation for a member that is told an earlier epoch than before."""
+        """Raises InvariantViolation if a member gets a lower epoch than before."""
         if response.error_code:
             return
         member_id, epoch = response.member_id, response.member_epoch
@@ -85,8 +84,8 @@ class MonotonicEpochs(ConsumerGroupInvariant):
 
 
 class ToldOwners(ConsumerGroupInvariant):
-    """No member of a consumer group is told to have a partition that another member was told to have and has not given back.
-    It gives back by what it says that it owns, in a heartbeat or a JoinGroup, and when it is out of the group."""
+    """No member of a consumer group is assigned a partition that another member was assigned and has not released. A member
+    releases partitions by the owned partitions in its heartbeat or JoinGroup, and when it is out of the group."""
 
     name = "one-owner-told"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
@@ -97,7 +96,7 @@ class ToldOwners(ConsumerGroupInvariant):
         self._syncing: dict[tuple[int, int], str] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
-        """What a member says that it owns is all that it has."""
+        """The owned partitions in a request are all that the member has."""
         if not self.context.brokers.coordinates(call.broker) or not self.context.brokers.has_coordinator:
             return
         key, member_id = call.api.key, request.member_id
@@ -114,7 +113,7 @@ class ToldOwners(ConsumerGroupInvariant):
             )
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Raises InvariantViolation for a partition that is another member's."""
+        """Raises InvariantViolation for an assigned partition that another member still has."""
         key = call.api.key
         if key == ApiKey.SYNC_GROUP:
             member_id = self._syncing.pop((call.connection_id, call.correlation_id), None)
@@ -146,8 +145,8 @@ class ToldOwners(ConsumerGroupInvariant):
 
 
 class OnlySubscribed(ConsumerGroupInvariant):
-    """A member of a consumer group is never told to have a partition of a topic that it did not subscribe to in this
-    heartbeat or, if that did not say, in the last one that was answered."""
+    """A member of a consumer group is never assigned a partition of a topic to which it is not subscribed: by this heartbeat
+    or, if that leaves out the subscription, by the last one that was answered."""
 
     name = "only-subscribed"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
@@ -179,10 +178,9 @@ class OnlySubscribed(ConsumerGroupInvariant):
 
 
 class ConsumerTimers(ConsumerGroupInvariant):
-    """Every member of a consumer group has a session timer, and one with the consumer protocol that has to give partitions
-    back has a rebalance timer: as long as every append is stored at once. What fails is undone, and timers are not, in Kafka
-    neither; they begin anew with the next heartbeat, and when a coordinator reads its log. Where brokers fail that is not
-    looked at."""
+    """Every member of a consumer group has a session timer, and a member of the consumer protocol that must revoke partitions
+    has a rebalance timer, as long as every append is stored at once. A failed append is undone, but timers are not, as in
+    Kafka; they restart with the next heartbeat, and when a coordinator loads its log. Not checked where brokers fail."""
 
     name = "consumer-timers"
 
@@ -195,11 +193,11 @@ class ConsumerTimers(ConsumerGroupInvariant):
         self._all_stored = True
 
     def append_decided(self, decision: AppendDecision) -> None:
-        """What is not stored at once may be undone, and timers are not."""
+        """Stop checking after an append that is not stored at once."""
         self._all_stored &= decision == STORE
 
     def coordinator_loaded(self) -> None:
-        """All timers begin anew."""
+        """Check again: loading restarts all timers."""
         self._all_stored = True
 
     def step_done(self) -> None:
@@ -216,8 +214,8 @@ class ConsumerTimers(ConsumerGroupInvariant):
 
 
 class ConsumerReplay(ConsumerGroupInvariant):
-    """A coordinator that reads its log has the consumer group that was stored when it lost its state: epochs, members with
-    all that is known of them, and what each is to have. Where brokers fail, more may be in the log."""
+    """A coordinator that loads its log has the consumer group that was stored when it unloaded: epochs, members with all
+    their fields, and target assignment. Not checked where brokers fail, since the log may have more."""
 
     name = "consumer-replay"
 
@@ -230,7 +228,7 @@ class ConsumerReplay(ConsumerGroupInvariant):
         self._expected: GroupSnapshot | None = None
 
     def coordinator_unloading(self) -> None:
-        """The stored state is expected again."""
+        """Remember the stored state, which is expected after loading."""
         self._expected = self.stored
 
     def coordinator_loaded(self) -> None:
@@ -253,8 +251,8 @@ def _by_id(snapshot: GroupSnapshot) -> dict[str, Any]:
 
 
 class BoundedReconciliation(ConsumerGroupInvariant):
-    """When all is well again and all members of a consumer group are running, each of them has what it is to have before any
-    has been answered 12 heartbeats since the epoch of the group last changed."""
+    """After the faults, when all members of a consumer group are running, every member has its target assignment before any
+    member has got 12 heartbeat responses since the last change of the group epoch."""
 
     name = "settles"
     apis = _HEARTBEATS

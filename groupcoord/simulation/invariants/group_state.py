@@ -1,4 +1,4 @@
-"""Invariants of the group and its committed offsets as the coordinator has them, at any time and after reading its log."""
+"""Invariants of the coordinator's state of a classic group and of committed offsets, also after loading from the log."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import OffsetCommitRequest, TxnOffsetCommitRequest
-from groupcoord.simulation.application import GROUP
+from groupcoord.simulation.consumer_application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.plan import CHANGING_TOPIC, SimulationPlan
 
@@ -24,7 +24,7 @@ _IN_A_GENERATION = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 
 
 class GroupInvariant(Invariant):
-    """An invariant of the group, if there is one."""
+    """An invariant of the classic group, checked after every step."""
 
     def step_done(self) -> None:
         """Check the group."""
@@ -67,7 +67,7 @@ class CommonProtocol(GroupInvariant):
 
 
 class UniqueInstanceIds(GroupInvariant):
-    """An instance id has at most one member, and the group knows which (KIP-345)."""
+    """An instance id belongs to at most one member, and the group maps it to that member (KIP-345)."""
 
     name = "unique-instance-ids"
 
@@ -79,9 +79,9 @@ class UniqueInstanceIds(GroupInvariant):
 
 
 class TimersMatchState(Invariant):
-    """There is a join timer in PreparingRebalance and only then; a sync timer while a SyncGroup is missing; a session timer
-    of each member that has no request waiting and of each member id that was handed out for a second JoinGroup, and of
-    nothing else. Without a group there is none of them."""
+    """There is a join timer only in PreparingRebalance; a sync timer while a SyncGroup is missing; a session timer for each
+    member without a waiting request and for each member id that was given out for a second JoinGroup (KIP-394), and no other.
+    Without a group there are no timers."""
 
     name = "timers-match-state"
 
@@ -95,7 +95,7 @@ class TimersMatchState(Invariant):
         sessions = {at.key.subject for at in timers.pending() if at.key.kind == "session"}
         self._was_modern |= self.context.brokers.consumer_group is not None
         if self._was_modern or self.context.plan.may_migrate:
-            return  # consumer groups are looked at elsewhere, and may leave timers behind that find no member any more
+            return  # consumer groups have their own invariant, and may leave timers of removed members behind
         if group is None:
             kinds = {at.key.kind for at in timers.pending()} - {"retention"}
             if kinds - {"append"}:
@@ -121,8 +121,8 @@ class TimersMatchState(Invariant):
 
 
 class MonotonicGenerations(Invariant):
-    """The generation of a group never decreases, except that a coordinator that has moved goes back to the last generation
-    whose assignment was stored. A group without members and offsets is deleted, and starts anew."""
+    """The generation of a group never decreases, except that a coordinator that has moved returns to the last generation
+    whose assignment was stored. A group without members and offsets is deleted, and starts again."""
 
     name = "generations-grow"
 
@@ -132,7 +132,7 @@ class MonotonicGenerations(Invariant):
         self._stored = 0
 
     def event_emitted(self, event: Event) -> None:
-        """Follow which generation is stored."""
+        """Track the stored generation."""
         if isinstance(event, StateChanged) and event.target == GroupState.STABLE:
             self._stored = max(self._stored, event.generation)
         elif isinstance(event, GroupRemoved):
@@ -143,7 +143,7 @@ class MonotonicGenerations(Invariant):
     def step_done(self) -> None:
         group = self.context.brokers.group
         if self.context.brokers.consumer_group is not None:
-            self._latest = self._stored = 0  # its epochs are looked at elsewhere
+            self._latest = self._stored = 0  # consumer groups have their own invariant
         if group is None:
             return
         if group.generation_id < self._latest:
@@ -155,7 +155,7 @@ _VIEW_PARTS = ("state", "generation", "protocol type", "protocol", "leader", "me
 
 
 def _view(group: ClassicGroup) -> tuple[object, ...]:
-    """All state of a Stable or Empty group that must be in the log."""
+    """The state of a Stable or Empty group that must be in the log."""
     members = tuple(
         (
             member.member_id,
@@ -173,9 +173,9 @@ def _view(group: ClassicGroup) -> tuple[object, ...]:
 
 
 class ReplayMatchesState(Invariant):
-    """A coordinator that reads its log has the state that it had when the group was last stored: state, generation,
-    protocol, leader and all of each member. Requests under way when it resigned are lost, as in Kafka. Where brokers fail, what
-    they have asked for may be in the log."""
+    """A coordinator that loads its log has the state as of the last time that the group was stored: state, generation,
+    protocol, leader and all fields of each member. Requests in flight when it resigned are lost, as in Kafka. Not checked
+    where brokers fail, since the effects of such requests may be in the log."""
 
     name = "replay-matches-state"
 
@@ -191,11 +191,11 @@ class ReplayMatchesState(Invariant):
         self._expected: tuple[object, ...] | None = None
 
     def append_decided(self, decision: AppendDecision) -> None:
-        """Without a record that is stored at once, the stored state is not known."""
+        """After an append that is not stored at once, the stored state is unknown."""
         self._all_stored &= decision == STORE
 
     def event_emitted(self, event: Event) -> None:
-        """Notice the events that store the group."""
+        """Note the events after which the group is stored."""
         match event:
             case StateChanged(target=GroupState.STABLE | GroupState.EMPTY) | StaticMemberReplaced(rebalances=False):
                 self._changed = True
@@ -207,7 +207,7 @@ class ReplayMatchesState(Invariant):
     def step_done(self) -> None:
         """Remember the stored state."""
         if self.context.brokers.consumer_group is not None:
-            self._stored = None  # it was a classic group
+            self._stored = None  # it is no classic group any more
         if self._changed:
             group = self.context.brokers.group
             stable = group is not None and group.state in (GroupState.STABLE, GroupState.EMPTY)
@@ -215,7 +215,7 @@ class ReplayMatchesState(Invariant):
         self._changed, self._all_stored = False, True
 
     def coordinator_unloading(self) -> None:
-        """The stored state is expected again."""
+        """Remember the stored state, which is expected after loading."""
         self._expected = self._stored
 
     def coordinator_loaded(self) -> None:
@@ -240,7 +240,7 @@ _NEVER_STORED = frozenset(
         E.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
-"""Errors after which a commit is certainly not stored. After any other error it may still be stored later."""
+"""Errors after which a commit is certainly not stored; after any other error it may still be stored later."""
 
 
 def _generation_of(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int:
@@ -250,10 +250,10 @@ def _generation_of(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> int
 
 
 class CommitFencing(Invariant):
-    """A commit is accepted only from a member of the group with the present generation and, if it has an instance id, only
-    while that belongs to it: not from removed, fenced or late members. In a consumer group it has the epoch of the member,
-    or one that is not older than the assignment of any of its partitions (KIP-1251). So it is for offsets in transactions
-    (KIP-447)."""
+    """A commit is accepted only from a member of the group with the current generation and, if it has an instance id, only
+    while that belongs to it: not from removed, fenced or late members. In a consumer group it must have the epoch of the
+    member, or one that is not older than the assignment of any of its partitions (KIP-1251). The same holds for offsets in
+    transactions (KIP-447)."""
 
     name = "commit-fencing"
     apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT})
@@ -263,7 +263,7 @@ class CommitFencing(Invariant):
         self._invalid: dict[tuple[int, int], str] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
-        """Decide before the coordinator does."""
+        """Decide whether the commit is valid, before the coordinator does."""
         modern = self.context.brokers.consumer_group
         reason = self._why_invalid(request) if modern is None else self._why_stale(modern, request)
         if reason:
@@ -309,23 +309,23 @@ class CommitFencing(Invariant):
 
 
 class _Commit(NamedTuple):
-    """A commit of one partition; commits are numbered as they arrive."""
+    """A commit of one partition; commits are numbered in order of arrival."""
 
     number: int
     offset: int
 
 
 class CommitDurability(Invariant):
-    """The committed offset is that of the last acknowledged commit, or of a later one whose error leaves open whether it is
-    stored, or that has no answer because its broker has failed; also after the coordinator has read its log, and in responses
-    to OffsetFetch."""
+    """The committed offset is that of the last acknowledged commit, or of a later one that may be stored: one with an
+    ambiguous error, or without a response because its broker failed. This also holds after the coordinator has loaded its
+    log, and in OffsetFetch responses."""
 
     name = "commit-durability"
     apis = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH})
 
     @classmethod
     def applies(cls, plan: SimulationPlan) -> bool:
-        """See Invariant. Offsets in transactions are compared with the output."""
+        """See Invariant. In runs with transactions, ExactlyOnce compares the offsets with the output instead."""
         return not plan.is_transactional
 
     def __init__(self, *args: Any) -> None:
@@ -337,7 +337,7 @@ class CommitDurability(Invariant):
         self._must_check = False
 
     def request_received(self, call: Call, request: Any) -> None:
-        """Remember a commit."""
+        """Remember the commit."""
         if call.api.key == ApiKey.OFFSET_COMMIT:
             self._count += 1
             self._requests[call.connection_id, call.correlation_id] = self._count, request
@@ -360,7 +360,7 @@ class CommitDurability(Invariant):
         self._must_check = True
 
     def step_done(self) -> None:
-        """Raises InvariantViolation, after commits and after loading."""
+        """Check the offsets, after commits and after loading."""
         brokers = self.context.brokers
         if not self._must_check or not brokers.has_coordinator:
             return

@@ -1,4 +1,4 @@
-"""Invariants of members: who owns which partition, sessions, responses, and that all is well in the end."""
+"""Invariants of members: partition ownership, session timeouts, responses, unexpected exits, and convergence at the end."""
 
 from typing import Any
 
@@ -36,13 +36,13 @@ def _assigned(group: ClassicGroup) -> dict[str, frozenset[TopicPartition]]:
 
 
 def _reconciled(group: ConsumerGroup) -> dict[str, frozenset[TopicPartition]]:
-    """What each member has in a consumer group."""
+    """The current assignment of each member of a consumer group."""
     return {member.member_id: frozenset(group.named(member.assigned)) for member in group.members.values()}
 
 
 class SingleOwner(Invariant):
-    """In a Stable generation a partition is assigned to at most one member, which subscribes to its topic; and to at least
-    one, unless a member said in its JoinGroup that it still owns the partition (KIP-429: it must revoke it first)."""
+    """In a Stable generation a partition is assigned to at most one member, which is subscribed to its topic; and to at least
+    one, unless a member's JoinGroup listed the partition as owned (KIP-429: it must revoke it first)."""
 
     name = "single-owner"
 
@@ -74,10 +74,10 @@ class SingleOwner(Invariant):
 
 
 class ClientOwnership(Invariant):
-    """No two processes own the same partition if both are members of the group that were admitted to its present generation
-    by a response to JoinGroup. Zombies may own anything until they learn of it: those whose member was removed, was replaced
-    under its instance id, or (static) has not joined the present generation again, or that were admitted to a generation
-    that the coordinator lost because it moved before the assignment was stored."""
+    """No two processes own the same partition if both are members of the group that were admitted to its current generation
+    by a JoinGroup response. Zombies may own anything until they notice: processes whose member was removed, was replaced
+    under its instance id, or (static) has not joined the current generation, or that were admitted to a generation that the
+    coordinator lost because it moved before the assignment was stored."""
 
     name = "client-ownership"
     apis = frozenset({ApiKey.JOIN_GROUP})
@@ -87,13 +87,13 @@ class ClientOwnership(Invariant):
         self._admitted: dict[str, int] = {}  # member id → generation
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """A response to JoinGroup admits a member."""
+        """A JoinGroup response admits a member."""
         del call
         if not response.error_code:
             self._admitted[response.member_id] = response.generation_id
 
     def event_emitted(self, event: Event) -> None:
-        """A group that is removed has admitted no member."""
+        """Forget the admitted members of a group that is removed."""
         if isinstance(event, GroupRemoved):
             self._admitted.clear()
 
@@ -117,22 +117,22 @@ class ClientOwnership(Invariant):
 
 class SessionTimeouts(Invariant):
     """The coordinator has heard from every member within its session timeout, or a request of it is waiting there (that of a
-    newcomer for 5 minutes at most). A member whose session has ended was silent for the whole session timeout. A new
+    new member for 5 minutes at most). A member whose session has expired was silent for the whole session timeout. A new
     generation and the loading of the log count as hearing from every member."""
 
-    # Requests and responses tell when the coordinator last heard from a member.
+    # Requests and responses show when the coordinator last heard from a member.
 
     name = "session-timeouts"
     apis = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.SYNC_GROUP})
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._last_ms: dict[str, int] = {}  # when the coordinator may last have heard from a member
-        self._surely_ms: dict[str, int] = {}  # when the coordinator has certainly heard from it
+        self._last_ms: dict[str, int] = {}  # the latest time at which the coordinator may have heard from a member
+        self._surely_ms: dict[str, int] = {}  # the latest time at which it certainly has
         self._syncs: dict[tuple[int, int], tuple[str, bool]] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
-        """A request with the present generation renews the session."""
+        """A request with the current generation renews the session."""
         key, group = call.api.key, self.context.brokers.group
         if group is None or not self.context.brokers.coordinates(call.broker):
             return
@@ -158,7 +158,7 @@ class SessionTimeouts(Invariant):
                 self._surely_ms[member_id] = now_ms
 
     def event_emitted(self, event: Event) -> None:
-        """Follow sessions. Raises InvariantViolation for one that ended too early."""
+        """Track sessions. Raises InvariantViolation for one that expired too early."""
         now_ms = self.context.event_queue.now_ms
         match event:
             case GenerationStarted(members=members):
@@ -168,7 +168,7 @@ class SessionTimeouts(Invariant):
                 self._renew(member_id, now_ms)
             case StaticMemberReplaced(old_member=old_id, new_member=member_id):
                 self._renew(member_id, now_ms)
-                # If the append of the new member fails, the old one is back with a new session.
+                # If the append of the new member fails, the old member returns with a new session.
                 self._last_ms.pop(old_id, None)
                 self._surely_ms.pop(old_id, None)
             case ShardLoaded():
@@ -184,7 +184,7 @@ class SessionTimeouts(Invariant):
                 pass
 
     def step_done(self) -> None:
-        """Raises InvariantViolation for a member whose session should have ended."""
+        """Raises InvariantViolation for a member whose session should have expired."""
         group = self.context.brokers.group
         if group is None:
             if self.context.brokers.consumer_group is not None:  # it may become a classic group again
@@ -207,8 +207,8 @@ class SessionTimeouts(Invariant):
 
 
 class OneResponse(Invariant):
-    """A response belongs to one request that has no response yet. At the end no process waits for one: a client gives up
-    what Kafka never answers (a JoinGroup that another one has replaced, the SyncGroup of a removed member)."""
+    """Every response belongs to one request without a response. At the end no process waits for one: a client times out
+    requests that Kafka never answers (a JoinGroup that was replaced by another, the SyncGroup of a removed member)."""
 
     name = "one-response"
 
@@ -229,7 +229,7 @@ class OneResponse(Invariant):
             raise self.violation(f"{call.api.name} of {call.client_id} ({request}) is answered twice")
 
     def finish(self) -> None:
-        """Raises InvariantViolation for a request that a process still waits for."""
+        """Raises InvariantViolation for a request whose response a process still awaits."""
         waiting = {
             key: call
             for process in self.context.processes()
@@ -241,11 +241,11 @@ class OneResponse(Invariant):
 
 
 class NoUnexpectedExit(Invariant):
-    """No member ends with an error, except a static one that is fenced because another process has joined with its instance
-    id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer protocol, finds that
-    another one has it. One with the consumer protocol may find that its group is gone, or has become a classic one. Where
-    members of both protocols meet, the migration policy may forbid that the group becomes another one. One with transactions
-    may find that its producer is fenced, or that the transaction that it commits has timed out."""
+    """No member ends with an error, with these exceptions. A static member may be fenced because another process has joined
+    with its instance id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer
+    protocol, may find the instance id in use. A member of the consumer protocol may find that its group is gone or has become
+    a classic one. Where members of both protocols meet, the migration policy may forbid the conversion of the group. A member
+    with transactions may find that its producer is fenced, or that the transaction it commits has timed out."""
 
     name = "no-unexpected-exit"
 
@@ -258,7 +258,7 @@ class NoUnexpectedExit(Invariant):
         if process.plan.transactions is not None:
             allowed |= {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE}
         if self.context.plan.may_migrate:
-            # A classic group before its first generation has no protocol, and Kafka fails over that when it is to migrate.
+            # A classic group before its first generation has no protocol, and Kafka's migration of it fails with these errors.
             allowed |= {ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_SERVER_ERROR}
         if not isinstance(error, BrokerError) or error.code not in allowed:
             raise self.violation(f"{process.client_id} ended: {error}")
@@ -266,8 +266,8 @@ class NoUnexpectedExit(Invariant):
 
 class Convergence(Invariant):
     """Within 5 minutes, two session timeouts and three rebalance timeouts after the last action the group is Stable: its
-    members are the running processes, each subscribed partition is assigned, and every process owns what the coordinator has
-    assigned to it. That holds for consumer groups, too, and for groups that were migrated."""
+    members are the running processes, each subscribed partition is assigned, and every process owns exactly its assignment.
+    That holds for classic, consumer and migrated groups."""
 
     name = "converges"
 

@@ -1,4 +1,4 @@
-"""Invariants of producers: what was acknowledged is stored, once and in order, and nothing is forgotten."""
+"""Invariants of producers: acknowledged records are stored, once and in order, and every record completes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _ALL_BYTES = 1 << 30
 
 
 class ProducerInvariant(Invariant):
-    """Of lives with producers. ``acknowledged``: where each acknowledged record is said to be."""
+    """An invariant of runs with producers. ``acknowledged``: the acknowledged partition and offset of each record."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -22,12 +22,12 @@ class ProducerInvariant(Invariant):
         return plan.is_producing
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """It is stored there, as its producer was told, or was given up."""
+        """Remember where the record was acknowledged, if it was."""
         if stored is not None:
             self.acknowledged[record] = stored
 
     def stored(self) -> dict[int, list[bytes]]:
-        """The records in each partition of the output, in order."""
+        """The records in each partition of ``OUTPUT_TOPIC``, in order."""
         found: dict[int, list[bytes]] = {}
         for number in range(self.context.plan.topics[OUTPUT_TOPIC]):
             log = self.context.brokers.cluster.broker.log(OUTPUT_TOPIC, number)
@@ -38,7 +38,7 @@ class ProducerInvariant(Invariant):
 
 
 class RecordsInOrder(ProducerInvariant):
-    """At the end the records of a producer are in a partition in the order in which it sent them."""
+    """At the end the records of a producer are in each partition in the order in which they were sent."""
 
     name = "records-in-order"
 
@@ -54,7 +54,7 @@ class RecordsInOrder(ProducerInvariant):
 
 
 class StoredOnce(ProducerInvariant):
-    """At the end every record is stored once at most, however often it was sent."""
+    """At the end every record is stored at most once, however often it was sent."""
 
     name = "stored-once"
 
@@ -68,7 +68,7 @@ class StoredOnce(ProducerInvariant):
 
 
 class AcknowledgedIsStored(ProducerInvariant):
-    """At the end every record that was acknowledged is stored, and where its producer was told that it is."""
+    """At the end every acknowledged record is stored at the acknowledged partition and offset."""
 
     name = "acknowledged-is-stored"
 
@@ -90,11 +90,11 @@ class RecordsEnd(ProducerInvariant):
         self._open: dict[bytes, TopicPartition] = {}
 
     def record_sent(self, record: bytes, partition: TopicPartition) -> None:
-        """A process has sent it."""
+        """The record is pending from now on."""
         self._open[record] = partition
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """It has come to its end."""
+        """The record is no longer pending."""
         del stored
         del self._open[record]
 

@@ -1,4 +1,4 @@
-"""Invariants of clusters whose brokers fail: what stays, who leads, and that all copies are the same in the end."""
+"""Invariants of replication in clusters whose brokers fail: durability, one leader per epoch, identical replicas at the end."""
 
 from typing import Any
 
@@ -11,43 +11,43 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import BatchHeader, read_header
-from groupcoord.simulation.copies import Copy, copy_of, headers_in
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, SimulationPlan
-from groupcoord.simulation.writer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.replicas import Replica, batch_headers, replica_of
+from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 
 _ALL = -1
 _ALL_BYTES = 1 << 30
 Identity = tuple[int, ...]
 Batches = dict[TopicPartition, dict[int, Identity]]
-"""Which batches of partitions there are, by their first offset."""
+"""The batches of each partition, by base offset."""
 
 
 def identity(header: BatchHeader) -> Identity:
-    """What tells a batch from all others. One with a sequence number is the same if it is sent again with other times."""
+    """The fields that identify a batch. A retry of a batch with a sequence number is the same, even with other timestamps."""
     if header.base_sequence >= 0:
         return header.producer_id, header.producer_epoch, header.base_sequence, header.record_count
     return (header.crc,)
 
 
 class ReplicationInvariant(Invariant):
-    """Of lives in which brokers fail."""
+    """An invariant of runs in which brokers fail."""
 
     @classmethod
     def applies(cls, plan: SimulationPlan) -> bool:
         return plan.replicated
 
     def topic(self, name: str) -> Topic:
-        """The topic of that name."""
+        """The topic with that name."""
         return self.context.brokers.cluster.broker.topics[name]
 
-    def copy(self, partition: TopicPartition, broker_id: int) -> Copy:
-        """What a broker has of a partition."""
-        return copy_of(self.topic(partition[0]), partition[1], broker_id)
+    def replica(self, partition: TopicPartition, broker_id: int) -> Replica:
+        """The replica of a partition on a broker."""
+        return replica_of(self.topic(partition[0]), partition[1], broker_id)
 
 
 class _StaysInTheLog(ReplicationInvariant):
-    """Whoever leads a partition has what is ``kept`` of it, and in the end every replica has it."""
+    """Every leader of a partition has its ``kept`` batches, and at the end every replica has them."""
 
     what = ""
 
@@ -57,12 +57,12 @@ class _StaysInTheLog(ReplicationInvariant):
         self._led_anew: set[TopicPartition] = set()
 
     def event_emitted(self, event: Event) -> None:
-        """Notice a new leader."""
+        """Note a new leader."""
         if isinstance(event, LeaderChanged) and (event.topic, event.partition) in self.kept:
             self._led_anew.add((event.topic, event.partition))
 
     def step_done(self) -> None:
-        """Look at what a new leader has, as soon as it runs: one that has died is a leader until its session ends."""
+        """Check the log of a new leader as soon as it runs: a dead broker is still leader until its session expires."""
         broker = self.context.brokers.cluster.broker
         for name, number in list(self._led_anew):
             topic = self.topic(name)
@@ -73,13 +73,13 @@ class _StaysInTheLog(ReplicationInvariant):
                 self._led_anew.remove((name, number))
 
     def finish(self) -> None:
-        """Look at every replica."""
+        """Check every replica."""
         for partition in self.kept:
             for broker_id in self.topic(partition[0]).metadata.replicas[partition[1]]:
                 self._check(partition, broker_id, "has a replica")
 
     def _check(self, partition: TopicPartition, broker_id: int, how: str) -> None:
-        batches = self.copy(partition, broker_id).batches
+        batches = self.replica(partition, broker_id).batches
         for offset, expected in self.kept[partition].items():
             found = batches.get(offset)
             if found is None or identity(found) != expected:
@@ -91,8 +91,8 @@ class _StaysInTheLog(ReplicationInvariant):
 
 
 class AcknowledgedStays(_StaysInTheLog):
-    """What was acknowledged with acks=all, where two replicas have to be in sync, is never lost: whoever leads has it, and in
-    the end every replica. No election is unclean in these lives."""
+    """Records that were acknowledged with acks=all and min.insync.replicas=2 are never lost: every leader has them, and at the
+    end every replica. No election is unclean in these runs."""
 
     name = "acknowledged-stays"
     apis = frozenset({ApiKey.PRODUCE})
@@ -103,13 +103,13 @@ class AcknowledgedStays(_StaysInTheLog):
         self._asked: dict[tuple[int, int], Identity] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
-        """Remember what is to be acknowledged."""
+        """Remember the batch that is to be acknowledged."""
         if request.acks == _ALL:
             (sent,) = request.topic_data[0].partition_data
             self._asked[call.connection_id, call.correlation_id] = identity(read_header(sent.records))
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Remember what is acknowledged."""
+        """Remember the acknowledged batch."""
         sent = self._asked.pop((call.connection_id, call.correlation_id), None)
         (topic,) = response.responses
         (each,) = topic.partition_responses
@@ -118,20 +118,20 @@ class AcknowledgedStays(_StaysInTheLog):
 
 
 class ReadStays(_StaysInTheLog):
-    """What a consumer was given stays where it was: no reader is ever given anything else at that offset, whoever leads has
-    it, and in the end every replica."""
+    """Records that a consumer has fetched stay at their offset: no consumer ever fetches others there, every leader has them,
+    and at the end every replica."""
 
     name = "read-stays"
     apis = frozenset({ApiKey.FETCH})
     what = "what was there was read"
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Remember what is read, and compare with what was read before."""
+        """Remember the fetched batches, and compare them with those fetched before."""
         del call
         for topic in response.responses:
             for each in topic.partitions:
                 kept = self.kept.setdefault((topic.topic, each.partition_index), {})
-                for offset, header in headers_in(bytes(each.records or b"")).items():
+                for offset, header in batch_headers(bytes(each.records or b"")).items():
                     if kept.setdefault(offset, identity(header)) != identity(header):
                         name = f"{topic.topic}-{each.partition_index}"
                         raise self.violation(
@@ -140,7 +140,7 @@ class ReadStays(_StaysInTheLog):
 
 
 class OneLeader(ReplicationInvariant):
-    """In an epoch a partition has one leader, and only that one has acknowledged what is written with that epoch."""
+    """A partition has one leader per leader epoch, and only that leader acknowledges batches with that epoch."""
 
     name = "one-leader"
     apis = frozenset({ApiKey.PRODUCE})
@@ -150,12 +150,12 @@ class OneLeader(ReplicationInvariant):
         self._leaders: dict[tuple[str, int, int], int] = {}
 
     def event_emitted(self, event: Event) -> None:
-        """Somebody leads, or nobody."""
+        """Note who leads in the epoch."""
         if isinstance(event, LeaderChanged):
             self._leads(event.topic, event.partition, event.epoch, event.leader)
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """A leader has acknowledged something; what a leader before it has stored, it may acknowledge once more."""
+        """Check the epoch of an acknowledged batch; a leader may acknowledge a batch again that an earlier leader stored."""
         broker_id = self.context.brokers.cluster.broker.cluster.id_of(call)
         for topic in response.responses:
             for each in topic.partition_responses:
@@ -172,12 +172,12 @@ class OneLeader(ReplicationInvariant):
 
 
 class WrittenOnce(ReplicationInvariant):
-    """At the end, each record of an idempotent producer is in the log at most once, those of a partition in order."""
+    """At the end each record of an idempotent producer is in the log at most once, and each partition is in order."""
 
     name = "written-once"
 
     def finish(self) -> None:
-        names = [plan.name for plan in self.context.plan.writers if plan.idempotent]
+        names = [plan.name for plan in self.context.plan.standalone_producers if plan.idempotent]
         for number, log in enumerate(self.topic(WRITTEN_TOPIC).partitions):
             data = log.read(0, _ALL_BYTES, at_least_one=True, to_end=True).data()
             last = dict.fromkeys(names, -1)
@@ -191,8 +191,8 @@ class WrittenOnce(ReplicationInvariant):
 
 
 class ReplicasConverge(ReplicationInvariant):
-    """At the end, when all brokers run and copy, every partition has a leader, all its replicas are in sync and have the same,
-    the high watermark is the end, and nobody waits for an acknowledgement."""
+    """At the end, when all brokers run and replicate, every partition has a leader, all its replicas are in sync and identical,
+    the high watermark is the log end offset, and no producer waits for an acknowledgement."""
 
     name = "replicas-converge"
 
@@ -201,7 +201,7 @@ class ReplicasConverge(ReplicationInvariant):
         for topic in brokers.cluster.broker.topics.all():
             for partition in range(len(topic.partitions)):
                 self._check(topic, partition)
-        for client in self.context.writers:
+        for client in self.context.standalone_producers:
             if not client.is_done or client.requests:
                 raise self.violation(f"{client.name} waits for an acknowledgement")
         for name, shard in ((OFFSETS_TOPIC, brokers.shard), (TRANSACTION_STATE, brokers.transaction_shard)):
@@ -213,7 +213,7 @@ class ReplicasConverge(ReplicationInvariant):
         name = f"{topic.name}-{partition}"
         if state.leader == NO_LEADER or set(state.isr) != set(state.replicas):
             raise self.violation(f"{name} is {state}")
-        first, *others = [self.copy((topic.name, partition), broker_id) for broker_id in state.replicas]
+        first, *others = [self.replica((topic.name, partition), broker_id) for broker_id in state.replicas]
         for broker_id, other in zip(state.replicas[1:], others, strict=True):
             if other != first:
                 ends = f"{first.end_offset} and {other.end_offset}"

@@ -1,4 +1,4 @@
-"""Invariants of transactions: what is read of them, who may write, how they end, and what is stored of them."""
+"""Invariants of transactions: exactly-once output, fencing, last stable offset, completion, and replay of the log."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.key_value_reader import read_key_values
 from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
 from groupcoord.protocol.coordinator_records import transaction_log
-from groupcoord.simulation.application import GROUP
+from groupcoord.simulation.consumer_application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.plan import OFFSETS_TOPIC, OUTPUT_TOPIC, TRANSACTION_STATE, SimulationPlan
 from groupcoord.simulation.transactional_application import end_of_input, input_key
@@ -38,14 +38,14 @@ _COMMITS = TransactionState.PREPARE_COMMIT.value
 
 
 class TransactionInvariant(Invariant):
-    """Of lives with transactions."""
+    """An invariant of runs with transactions."""
 
     @classmethod
     def applies(cls, plan: SimulationPlan) -> bool:
         return plan.is_transactional
 
     def outputs(self) -> Iterator[tuple[int, PartitionLog]]:
-        """The partitions of the output."""
+        """The partitions of ``OUTPUT_TOPIC``."""
         for number in range(self.context.plan.topics[OUTPUT_TOPIC]):
             yield number, self.log(OUTPUT_TOPIC, number)
 
@@ -64,9 +64,9 @@ def _batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
 
 
 class TransactionReplay(TransactionInvariant):
-    """The records of `__transaction_state` tell of each transactional id what its coordinator knows, looked at when the
-    coordinator is about to lose its state, and at the end. Of a transaction that is about to end the coordinator knows
-    besides which partitions have their marker."""
+    """The records of `__transaction_state` match the coordinator's state of each transactional id, whenever the coordinator
+    is about to unload, and at the end. In addition the coordinator knows which partitions of a prepared transaction have
+    their marker."""
 
     name = "transaction-replay"
 
@@ -76,7 +76,7 @@ class TransactionReplay(TransactionInvariant):
             known = replace(metadata.data, last_producer_epoch=NO_EPOCH)
             found = stored.pop(transactional_id, None)
             if known.producer_epoch == NO_EPOCH and found is None:
-                continue  # its first record is not stored yet
+                continue  # its first state record is not stored yet
             if found is not None and known.state in PREPARED and set(known.partitions) <= set(found.partitions):
                 known = replace(known, partitions=found.partitions)
             if found != known:
@@ -99,9 +99,9 @@ class TransactionReplay(TransactionInvariant):
 
 
 class OneTransaction(TransactionInvariant):
-    """A transactional id has one transaction at a time, and an epoch of its producer has at most one. Epochs never go back,
-    and a producer that is initialised gets a larger one. A transaction is completed as it was prepared. What a coordinator has
-    read from its log may be one state further than what was acknowledged."""
+    """A transactional id has one transaction at a time, and at most one per producer epoch. Epochs never decrease, and
+    InitProducerId returns a larger one. A transaction completes as it was prepared. The state that a coordinator loads from
+    its log may be one step ahead of what was acknowledged."""
 
     name = "one-transaction"
 
@@ -135,7 +135,7 @@ class OneTransaction(TransactionInvariant):
 
 
 class MarkedPartitions(TransactionInvariant):
-    """Follows what is accepted of transactions, and the markers. ``ended``: (epoch, end of the log) of the last marker."""
+    """Tracks accepted writes of transactions, and markers. ``ended``: (epoch, log end offset) of the last marker."""
 
     apis = frozenset({ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT})
 
@@ -150,7 +150,7 @@ class MarkedPartitions(TransactionInvariant):
         self._requests[call.connection_id, call.correlation_id] = request
 
     def response_sent(self, call: Call, response: Any) -> None:
-        """Tell ``accepted`` what was accepted."""
+        """Call ``accepted`` for a write that was accepted."""
         request = self._requests.pop((call.connection_id, call.correlation_id))
         if call.api.key == ApiKey.TXN_OFFSET_COMMIT:
             if not any(each.error_code for topic in response.topics for each in topic.partitions):
@@ -164,7 +164,7 @@ class MarkedPartitions(TransactionInvariant):
             self.accepted((OUTPUT_TOPIC, each.index), header.producer_id, header.producer_epoch, each.base_offset)
 
     def event_emitted(self, event: Event) -> None:
-        """Follow the markers."""
+        """Track producers and markers."""
         if isinstance(event, TransactionsLoaded):
             for transactional_id, metadata in self.context.brokers.transaction_shard.machine.transactions.items():
                 self._producers[transactional_id] = metadata.data.producer_id, metadata.data.producer_epoch
@@ -176,12 +176,12 @@ class MarkedPartitions(TransactionInvariant):
             self.ended[partition, producer_id] = epoch, self.log(*partition).log_end_offset
 
     def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
-        """Records were stored at ``offset``, at least once, or offsets (None)."""
+        """Records at ``offset``, or pending offset commits (None), were accepted."""
 
 
 class FencedWrites(MarkedPartitions):
-    """When a partition has the marker of a transaction, nothing is accepted any more from its producer with an older epoch:
-    no records, unless they were stored before, and no offsets."""
+    """Once a partition has the marker of a transaction, nothing is accepted from its producer with an older epoch: no
+    records, except duplicates of stored ones, and no offsets."""
 
     name = "fenced-writes"
 
@@ -193,8 +193,8 @@ class FencedWrites(MarkedPartitions):
 
 
 class StableOffset(MarkedPartitions):
-    """The last stable offset of a partition of the output never goes back, unless another broker leads, and is never behind the
-    first record that was acknowledged of a transaction whose marker is not there yet."""
+    """The last stable offset of an output partition never decreases, unless the leader changes, and never passes the first
+    acknowledged record of a transaction that has no marker yet."""
 
     name = "stable-offset"
 
@@ -204,18 +204,18 @@ class StableOffset(MarkedPartitions):
         self._first: dict[tuple[int, int], int] = {}  # partition and producer id → first offset of the open transaction
 
     def accepted(self, partition: TopicPartition, producer_id: int, epoch: int, offset: int | None) -> None:
-        """The transaction is open from its first offset on."""
+        """Note the first offset of the open transaction."""
         del epoch
         if offset is not None and offset >= self.ended.get((partition, producer_id), (-1, 0))[1]:
             self._first.setdefault((partition[1], producer_id), offset)
 
     def event_emitted(self, event: Event) -> None:
-        """The transaction has ended with its marker, or another broker leads."""
+        """Note the end of a transaction by its marker, or a new leader."""
         super().event_emitted(event)
         if isinstance(event, MarkerWritten) and event.topic == OUTPUT_TOPIC:
             self._first.pop((event.partition, self._producers[event.transactional_id][0]), None)
         elif isinstance(event, LeaderChanged) and event.topic == OUTPUT_TOPIC:
-            self._stable.pop(event.partition, None)  # a new leader hears of its followers first
+            self._stable.pop(event.partition, None)  # a new leader learns the positions of its followers first
 
     def step_done(self) -> None:
         broker = self.context.brokers.cluster.broker
@@ -232,11 +232,13 @@ class StableOffset(MarkedPartitions):
                 if not _has_marker(log, producer_id, first):
                     of = f"producer {producer_id} has a transaction open from {first} on"
                     raise self.violation(f"that of {log.name} is {stable}, and {of}")
-                del self._first[partition, producer_id]  # the coordinator waited too long, and does not know yet
+                del self._first[
+                    partition, producer_id
+                ]  # the marker is stored, but the coordinator timed out waiting for the response
 
 
 def _has_marker(log: PartitionLog, producer_id: int, first: int) -> bool:
-    """Is there a marker of that producer behind the offset ``first``?"""
+    """Is there a marker of that producer after the offset ``first``?"""
     return any(
         header.control and header.producer_id == producer_id and header.base_offset > first
         for header, _ in _batches(log)
@@ -244,8 +246,8 @@ def _has_marker(log: PartitionLog, producer_id: int, first: int) -> bool:
 
 
 class TransactionsEnd(TransactionInvariant):
-    """At the end, two minutes after the last one could begin, no transaction is open or about to end, neither at its
-    coordinator nor in a partition, and no offset of the group is pending."""
+    """At the end, two minutes after the last one could begin, no transaction is ongoing or prepared, neither at its
+    coordinator nor in a partition, and no offset commit of the group is pending."""
 
     name = "transactions-end"
 
@@ -263,7 +265,7 @@ class TransactionsEnd(TransactionInvariant):
 
 
 class OnlyCommitted(TransactionInvariant):
-    """At the end a reader of committed records is given records of transactions that were committed, and no others."""
+    """At the end a read_committed consumer gets only records of transactions that were committed."""
 
     name = "only-committed"
 
@@ -272,7 +274,7 @@ class OnlyCommitted(TransactionInvariant):
         self._committed: set[tuple[int, int]] = set()
 
     def event_emitted(self, event: Event) -> None:
-        """Follow which transactions are committed: that begins the next epoch of their producers (KIP-890)."""
+        """Note the committed producer epochs; each transaction has its own (KIP-890)."""
         if isinstance(event, TransactionChanged) and _COMMITS in (event.before, event.after):
             self._committed.add((event.producer_id, event.producer_epoch - 1))
 
@@ -290,8 +292,8 @@ class OnlyCommitted(TransactionInvariant):
 
 
 class ExactlyOnce(TransactionInvariant):
-    """At the end a reader of committed records finds in the output exactly one record for each input before the committed
-    offset of its partition, and none for others; and all that was there when all was well again is consumed."""
+    """At the end a read_committed consumer finds in the output exactly one record for each input record before the committed
+    offset of its partition, and none for others; and all input up to the end of the faults is consumed."""
 
     name = "exactly-once"
 

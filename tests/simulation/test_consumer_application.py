@@ -8,7 +8,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CommitFailedError
 from groupcoord.client.member.context import Generation
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
-from groupcoord.simulation.application import ConsumerApplication, ReadPositions
+from groupcoord.simulation.consumer_application import ConsumerApplication, ReadPositions
 from groupcoord.simulation.event_queue import Callback, EventQueue
 
 ONE, TWO = ("orders", 0), ("orders", 1)

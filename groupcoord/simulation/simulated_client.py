@@ -1,4 +1,4 @@
-"""A client of the brokers without a group: it knows who leads the partitions of a topic, and sends requests to them."""
+"""SimulatedClient: base class of clients without a group, which send requests to the leaders of a topic's partitions."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
@@ -13,21 +13,21 @@ REQUEST_TIMEOUT_MS = 12_000
 
 
 class ClientEnvironment(Protocol):
-    """The world as a client sees it."""
+    """The part of the simulated world that a client uses."""
 
     plan: SimulationPlan
     event_queue: EventQueue
     network: SimulatedNetwork
 
     def broker_number(self, node_id: int) -> int:
-        """The number of a broker, counted from 0."""
+        """The number of a broker (from 0)."""
 
     def random_broker(self, slot_id: int) -> int:
-        """The number of any broker."""
+        """The number of a random broker."""
 
 
 class SimulatedClient(ABC):
-    """Subclasses say what it does every ``interval_ms``."""
+    """A client that calls ``act`` every ``interval_ms``."""
 
     def __init__(self, environment: ClientEnvironment, slot_id: int, name: str, topic: str, interval_ms: int) -> None:
         self.name, self.topic = name, topic
@@ -39,7 +39,7 @@ class SimulatedClient(ABC):
         self._last_ticket = 0
 
     def start(self, first_ms: int, last_ms: int) -> None:
-        """Do something every now and then, from ``first_ms`` to ``last_ms``."""
+        """Call ``act`` periodically, from ``first_ms`` to ``last_ms``."""
 
         def tick() -> None:
             if self._event_queue.now_ms + self._interval_ms <= last_ms:
@@ -50,14 +50,14 @@ class SimulatedClient(ABC):
 
     @abstractmethod
     def act(self) -> None:
-        """Do it once."""
+        """The periodic action of a subclass."""
 
     def later(self, callback: Callback, after_ms: int = 0) -> None:
-        """Call ``callback`` as an event of its own."""
+        """Schedule ``callback`` as a separate event."""
         self._event_queue.schedule(self._event_queue.now_ms + after_ms, rank(self._slot_id, MEMBER_ACTS), callback)
 
     def send(self, broker: int, request: Any, on_response: OnResponse, on_failure: Callback) -> None:
-        """Send ``request`` to that broker, counted from 0; either ``on_response`` or ``on_failure`` is called."""
+        """Send ``request`` to that broker (numbered from 0), then call ``on_response`` or ``on_failure``."""
         queue, self._last_ticket = self._event_queue, self._last_ticket + 1
         due_ms = queue.now_ms + REQUEST_TIMEOUT_MS
         timer = queue.schedule(
@@ -73,7 +73,7 @@ class SimulatedClient(ABC):
         )
 
     def find_leaders(self, then: Callback) -> None:
-        """Ask any broker who leads the partitions, and go on, even if that is not known."""
+        """Fetch the partition leaders from a random broker, then call ``then``, even if that failed."""
 
         def found(response: MetadataResponse) -> None:
             (topic,) = response.topics

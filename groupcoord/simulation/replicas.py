@@ -1,4 +1,4 @@
-"""What each broker has of a partition."""
+"""The replicas of a partition, each reduced to its log end offset and batch headers, for the invariants to compare."""
 
 from typing import NamedTuple, cast
 
@@ -7,22 +7,22 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
 
 
-class Copy(NamedTuple):
-    """The copy of one broker: where it ends, and the headers of its batches by their first offset."""
+class Replica(NamedTuple):
+    """The log of a partition on one broker: end offset, and batch headers by base offset."""
 
     end_offset: int
     batches: dict[int, BatchHeader]
 
 
-def copy_of(topic: Topic, partition: int, broker_id: int) -> Copy:
-    """What that broker has of a partition."""
+def replica_of(topic: Topic, partition: int, broker_id: int) -> Replica:
+    """The replica of a partition on that broker."""
     log = topic.copies[partition][broker_id]
     headers = (header for segment in log.segments for _, header in cast("LogSegment", segment).batches())
-    return Copy(log.log_end_offset, {header.base_offset: header for header in headers})
+    return Replica(log.log_end_offset, {header.base_offset: header for header in headers})
 
 
-def headers_in(data: bytes) -> dict[int, BatchHeader]:
-    """The headers of batches by their first offset."""
+def batch_headers(data: bytes) -> dict[int, BatchHeader]:
+    """The headers of the batches in ``data``, by base offset."""
     return {
         header.base_offset: header
         for position, size, _ in iter_batch_extents(data)

@@ -1,4 +1,4 @@
-"""A producer without transactions, which writes records that can be told apart, one batch at a time."""
+"""A simulated producer without group and transactions, which writes numbered records, one batch at a time."""
 
 from typing import Any, NamedTuple
 
@@ -8,9 +8,9 @@ from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, NO_SEQUENCE
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceResponse
-from groupcoord.simulation.client import ClientEnvironment, SimulatedClient
 from groupcoord.simulation.network import GENERAL
-from groupcoord.simulation.writer_plan import WRITTEN_TOPIC, WriterPlan
+from groupcoord.simulation.simulated_client import ClientEnvironment, SimulatedClient
+from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC, StandaloneProducerPlan
 
 _DELIVERY_TIMEOUT_MS = 30_000
 _RETRY_MS = 500
@@ -19,32 +19,32 @@ _MAX_RECORDS = 3
 
 
 class _Batch(NamedTuple):
-    """What is written to a partition, and until when that is tried (ms)."""
+    """A batch for a partition, and the time until which it is retried (ms)."""
 
     partition: int
     data: bytes
     until_ms: int
 
 
-class Writer(SimulatedClient):
-    """While a batch is under way, nothing else is written. What has no acknowledgement after 30 seconds is given up."""
+class StandaloneProducer(SimulatedClient):
+    """One batch is in flight at a time; it is given up after 30 seconds without an acknowledgement."""
 
-    def __init__(self, environment: ClientEnvironment, slot_id: int, plan: WriterPlan) -> None:
+    def __init__(self, environment: ClientEnvironment, slot_id: int, plan: StandaloneProducerPlan) -> None:
         super().__init__(environment, slot_id, plan.name, WRITTEN_TOPIC, plan.interval_ms)
         self.plan = plan
         self._batch: _Batch | None = None
         self._records = self._batches = 0
         self._producer_id, self._epoch = NO_PRODUCER_ID, -1
-        self._sequences: dict[int, int] = {}  # the next one of each partition
-        self._told: set[int] = set()  # the brokers that were sent something without an answer
+        self._sequences: dict[int, int] = {}  # the next sequence number of each partition
+        self._told: set[int] = set()  # the brokers to which a request without a response (acks=0) was sent
 
     @property
     def is_done(self) -> bool:
-        """Is nothing under way?"""
+        """Is no batch in flight?"""
         return self._batch is None
 
     def act(self) -> None:
-        """Write something, unless a batch is still under way."""
+        """Write a new batch, unless one is in flight."""
         if self.plan.idempotent and self._producer_id == NO_PRODUCER_ID:
             self._initialise()
         elif self._batch is None:
@@ -78,7 +78,7 @@ class Writer(SimulatedClient):
     def _write(self, batch: _Batch) -> None:
         broker = self.leaders.get(batch.partition)
         if broker in self._told and self.requests.working_connection(broker) is None:
-            broker = None  # it has closed the connection: something was refused
+            broker = None  # the broker closed the connection, because it refused a batch with acks=0
         if broker is None:
             self._told.clear()
             self.find_leaders(lambda: self._write_to(self.leaders.get(batch.partition), batch))
@@ -116,10 +116,10 @@ class Writer(SimulatedClient):
             self.later(lambda: self._write(batch), _RETRY_MS)
             return
         self._batch = None
-        if self.plan.idempotent:  # what comes next has another epoch: what is given up cannot come after it (KIP-360)
+        if self.plan.idempotent:  # bump the epoch, so that the batch cannot be stored after later ones (KIP-360)
             self._epoch += 1
             self._sequences.clear()
 
 
 def _ignore() -> None:
-    """It is tried again with the next record."""
+    """Nothing to do: the next ``act`` retries."""

@@ -1,22 +1,22 @@
-"""A reader without a group, which reads all partitions of a topic as far as the leaders let it."""
+"""A simulated consumer without a group, which fetches all partitions of a topic up to the high watermark."""
 
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
-from groupcoord.simulation.client import ClientEnvironment, SimulatedClient
+from groupcoord.simulation.simulated_client import ClientEnvironment, SimulatedClient
 
 _MAX_BYTES = 1 << 20
 
 
-class Reader(SimulatedClient):
-    """It reads uncommitted records, too."""
+class StandaloneConsumer(SimulatedClient):
+    """Fetches with isolation level read_uncommitted."""
 
     def __init__(self, environment: ClientEnvironment, slot_id: int, topic: str, interval_ms: int) -> None:
         super().__init__(environment, slot_id, "reader", topic, interval_ms)
         self.positions: dict[int, int] = {}
-        """The next offset to read of each partition."""
+        """The position in each partition."""
 
     def act(self) -> None:
-        """Read on."""
+        """Fetch from all leaders."""
         if len(self.leaders) < self._environment.plan.topics[self.topic]:
             self.find_leaders(self._fetch)
         else:

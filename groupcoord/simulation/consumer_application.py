@@ -1,4 +1,4 @@
-"""The application that uses one consumer: it reads its partitions, commits positions, and sometimes does not poll."""
+"""The simulated application of one consumer: it reads its partitions, commits positions, and sometimes stops polling."""
 
 from typing import Any, ClassVar, Protocol
 
@@ -20,13 +20,15 @@ _MS_PER_RECORD = 40
 
 
 class ReadPositions:
-    """The positions of one consumer. The log never ends, and each partition is read at its own constant rate."""
+    """The positions of one consumer, which advance with simulated time at a constant rate per partition."""
 
     def __init__(self) -> None:
-        self._positions: dict[TopicPartition, tuple[int, int | None]] = {}  # offset, and since when it advances (ms)
+        self._positions: dict[
+            TopicPartition, tuple[int, int | None]
+        ] = {}  # offset, and the time since which it advances (ms)
 
     def set(self, partition: TopicPartition, offset: int, now_ms: int, *, reading: bool) -> None:
-        """The next record of ``partition`` is at ``offset``."""
+        """Set the position of ``partition``."""
         self._positions[partition] = offset, now_ms if reading else None
 
     def __contains__(self, partition: TopicPartition) -> bool:
@@ -54,7 +56,7 @@ class ReadPositions:
 
 
 class ApplicationHost(Protocol):
-    """The process that the application runs in."""
+    """The process that runs the application."""
 
     membership: GroupMember
     plan: MemberPlan
@@ -67,42 +69,42 @@ class ApplicationHost(Protocol):
         """Is the process suspended?"""
 
     def execute_actions(self, actions: list[a.Action]) -> None:
-        """Execute what the membership asks for."""
+        """Execute the actions of the membership."""
 
     def run(self, callback: Callback) -> None:
-        """Call ``callback`` now, or when the process resumes, or never if it has ended."""
+        """Call ``callback`` now, when the process resumes if it is suspended, or never if it has ended."""
 
     def run_later(self, callback: Callback, after_ms: int = 0) -> None:
         """Call ``callback`` as a separate event."""
 
     def send_to_coordinator(self, request: Any, on_response: OnResponse, on_error: OnError) -> None:
-        """Either ``on_response`` or ``on_error`` is called."""
+        """Send ``request`` to the group coordinator, then call ``on_response`` or ``on_error``."""
 
     def send(
         self, node_id: int | None, request: Any, timeout_ms: int, on_response: OnResponse, on_error: OnError
     ) -> None:
-        """Send a request of the producer; either ``on_response`` or ``on_error`` is called."""
+        """Send a request of the producer, then call ``on_response`` or ``on_error``."""
 
     def record_sent(self, record: bytes, partition: TopicPartition) -> None:
         """The application has sent a record."""
 
     def record_ended(self, record: bytes, stored: tuple[TopicPartition, int] | None) -> None:
-        """The record is stored there, or (None) was given up."""
+        """The record is stored at that partition and offset, or (None) was given up."""
 
     def application_failed(self, error: Exception) -> None:
-        """The application cannot go on."""
+        """The application has failed with ``error``."""
 
     def set_timer(self) -> None:
-        """Set the timer of the process anew: it may be at rest now."""
+        """Reset the timer of the process, which may be idle now."""
 
 
 class ConsumerApplication:
-    """``is_polling``: does it poll? ``commits_at_ms``: the time of the next periodic commit."""
+    """A consumer application. ``is_polling``: does it poll? ``commits_at_ms``: the time of the next periodic commit."""
 
     commits_are_routine: ClassVar[bool] = True
-    """They change nothing for others, as heartbeats of a member at rest. No heartbeat is skipped past them."""
+    """Are its commits routine events, which, like heartbeats of an idle member, do not affect other members?"""
     requires_stable: ClassVar[bool] = False
-    """Does it wait for the offsets that others have in open transactions?"""
+    """Does it fetch stable offsets only (``require_stable``), and so wait for open transactions?"""
 
     def __init__(self, host: ApplicationHost, event_queue: EventQueue) -> None:
         self._host, self._event_queue = host, event_queue
@@ -132,12 +134,12 @@ class ConsumerApplication:
             self._positions.resume(self._event_queue.now_ms)
 
     def stop_polling(self) -> None:
-        """Poll no more."""
+        """Stop polling."""
         self.is_polling = False
         self.stop_reading()
 
     def poll(self) -> None:
-        """Poll again. A commit that is overdue happens now."""
+        """Poll again, and commit now if the periodic commit is overdue."""
         if not self.is_polling:
             self.is_polling = True
             self.resume_reading()
@@ -145,7 +147,7 @@ class ConsumerApplication:
                 self._commit_if_polling()
 
     def set_owned(self, partitions: frozenset[TopicPartition]) -> None:
-        """Read these partitions: those already read from their positions, others from the committed offsets."""
+        """Read exactly these partitions: former ones from their positions, new ones from the committed offsets."""
         self._positions.keep_only(partitions)
         if any(partition not in self._positions for partition in partitions):
             self._host.run_later(self._fetch_committed)
@@ -174,7 +176,7 @@ class ConsumerApplication:
         host.send_to_coordinator(request, on_response, lambda _: done())
 
     def close(self, leave: Callback) -> None:
-        """Commit what was read, and ``leave`` the group."""
+        """Commit the positions, then call ``leave``."""
         self.commit(lambda: None)
         leave()
 

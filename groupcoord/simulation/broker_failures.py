@@ -1,4 +1,4 @@
-"""Brokers that fail, and come back: they are killed, stopped, suspended or cut off, lose their disks, or copy nothing."""
+"""Broker failures and recoveries: brokers are killed, stopped, suspended or cut off, lose disks, or stop replicating."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from groupcoord.simulation.actions import ActionKind
 
 _Act = Callable[[ClusterController, HandlerContext, int], None]
 Change = Callable[[str, Callable[[ClusterController, HandlerContext], None]], None]
-"""Does something to a broker; the text says what."""
+"""Applies a function to the cluster controller; the text describes the change."""
 
 _BREAKS: dict[ActionKind, _Act] = {
     ActionKind.KILL_BROKER: ClusterController.kill,
@@ -25,13 +25,13 @@ _CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER}
 
 
 class BrokerFailures:
-    """Breaks brokers and mends them; what a broker cannot do in its state does not happen."""
+    """Applies failures to brokers and ends them; a failure that is impossible in the state of the broker is skipped."""
 
     def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int], topics: TopicStore) -> None:
         self._controller, self._change, self._ids, self._topics = controller, change, ids, topics
 
     def fail(self, kind: ActionKind, broker_id: int) -> bool:
-        """Let ``kind`` happen to a broker. Returns whether its connections are closed now."""
+        """Apply the failure ``kind`` to a broker. Returns whether its connections are closed now."""
         state = self._controller.state_of(broker_id)
         if kind is ActionKind.LOSE_DISK:
             return self._lose_disk(broker_id, state)
@@ -44,11 +44,11 @@ class BrokerFailures:
         return possible and kind in _CLOSES_CONNECTIONS
 
     def _lose_disk(self, broker_id: int, state: BrokerState) -> bool:
-        """Returns whether the broker was killed for that.
+        """Kill the broker and delete its disk; returns whether that killed it.
 
-        Of every partition another replica is in sync, at a broker that runs and that the controller hears. Otherwise Kafka,
-        too, may lose what was acknowledged: it is gone with the last disk that had it, and when nobody is eligible any more
-        the last leader leads again, without its disk, too.
+        It is done only if every partition has another in-sync replica on a broker that runs and reaches the controller.
+        Otherwise Kafka, too, may lose acknowledged records: with the last disk that had them, because the last leader is
+        elected again when no other replica is eligible, even without its disk.
         """
         others = {
             one
@@ -64,17 +64,19 @@ class BrokerFailures:
         return kills
 
     def mend(self, kind: ActionKind, broker_id: int) -> None:
-        """What ``kind`` did to a broker is over."""
+        """End the failure ``kind`` of a broker."""
         if kind is ActionKind.STOP_COPYING:
             self._act(ClusterController.copy_again, broker_id)
         elif kind in _CUTS:
-            with contextlib.suppress(ValueError):  # one that was stopped or started meanwhile is cut off no more
+            with contextlib.suppress(
+                ValueError
+            ):  # a broker that was stopped or started meanwhile is not cut off any more
                 self._network("reconnect", ClusterController.reconnect, kind, broker_id)
         else:
             self.revive(broker_id)
 
     def revive(self, broker_id: int) -> None:
-        """Let a broker run, if it was stopped, killed or suspended."""
+        """Start or resume a broker that was stopped, killed or suspended."""
         state = self._controller.state_of(broker_id)
         if state is BrokerState.STOPPED:
             self._act(ClusterController.start, broker_id)
