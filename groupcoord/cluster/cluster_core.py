@@ -31,15 +31,12 @@ from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_of
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.coordinator import (
-    DEFAULT_MAX_BATCH_BYTES,
-    GroupCoordinator,
-    this_broker,
-)
+from groupcoord.coordinator.find_coordinator import this_broker
 from groupcoord.coordinator.group import ConsumerGroupConfig
+from groupcoord.coordinator.group_coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
 from groupcoord.coordinator.runtime.coordinator_routing import Address
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
-from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
+from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
 from groupcoord.core.effects import Append, Call, Effect, Reply

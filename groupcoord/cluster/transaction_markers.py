@@ -15,7 +15,7 @@ from groupcoord.broker.leader_election import NO_LEADER
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import NetworkCuts
-from groupcoord.coordinator.group_shard import RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.transaction.metadata import partition_hash
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext

@@ -1,1 +1,1 @@
-"""The pure group coordinator: classic groups and their offsets."""
+"""The group coordinator and the transaction coordinator, without I/O and clock."""

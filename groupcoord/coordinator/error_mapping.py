@@ -1,6 +1,6 @@
-"""Errors of the coordinator's APIs: how a failed append and an unexpected failure are answered, and the event of a refusal.
+"""Maps append errors to error codes of group coordinator responses, and emits RequestRefused events.
 
-An append that takes longer than ``offsets.commit.timeout.ms`` fails with REQUEST_TIMED_OUT; no client ever sees that code.
+An append that takes longer than ``offsets.commit.timeout.ms`` fails with REQUEST_TIMED_OUT, which is never sent to a client.
 Sources: ``GroupMetadataManager.appendGroupMetadataErrorToResponseError``, ``CoordinatorOperationExceptionHelper`` and
 ``GroupCoordinatorService.handleOffsetFetchException``.
 """
@@ -30,12 +30,12 @@ _RESPONSE_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(
 
 
 def response_error(append_error: ErrorCode) -> ErrorCode:
-    """What the client is told when its records could not be stored because of ``append_error``."""
+    """The error code of the response when the append of its records failed with ``append_error``."""
     return _RESPONSE_ERRORS.get(append_error, append_error)
 
 
 def offset_fetch_error(append_error: ErrorCode) -> ErrorCode:
-    """The same for an OffsetFetch that waited for appends: consumers before 3.9 do not know COORDINATOR_NOT_AVAILABLE there."""
+    """The same for an OffsetFetch that waited for appends: consumers before 3.9 fail on COORDINATOR_NOT_AVAILABLE there."""
     told = _RESPONSE_ERRORS.get(append_error)
     return ErrorCode.NOT_COORDINATOR if told is ErrorCode.COORDINATOR_NOT_AVAILABLE else told or append_error
 
@@ -46,7 +46,7 @@ _WITHOUT_MESSAGE = frozenset(
 
 
 def error_message(refusal: ApiError) -> str | None:
-    """What an answer with a field for it says of ``refusal``; None where Kafka says no more than the code.
+    """The error message of ``refusal`` in responses that have one; None where Kafka sends only the code.
 
     Source: ``ApiError.fromThrowable``.
     """
@@ -56,8 +56,8 @@ def error_message(refusal: ApiError) -> str | None:
 class UnexpectedBrokerError(ApiError):
     """Kafka fails here with an unexpected exception (``IllegalArgumentException`` and the like).
 
-    What was done by then stays done and what was to follow does not happen. The client is answered UNKNOWN_SERVER_ERROR; when a
-    timer is the cause, there is no answer.
+    Changes made before it stay, and the rest of the operation is skipped. The response is UNKNOWN_SERVER_ERROR; in a timer
+    there is none.
     """
 
     def __init__(self, why: str) -> None:
@@ -65,6 +65,6 @@ class UnexpectedBrokerError(ApiError):
 
 
 def emit_refusal(ctx: HandlerContext, call: Call, group_id: str, member_id: str, refusal: ApiError) -> None:
-    """Emit that ``call`` of ``member_id`` (``""`` if it has none yet) is refused; the caller answers it."""
-    error, why = refusal.code._name_, refusal.message or refusal.code.text  # without the call that ``name`` is
+    """Emit RequestRefused for ``call`` of ``member_id`` (``""`` if it has none yet); the caller sends the response."""
+    error, why = refusal.code._name_, refusal.message or refusal.code.text  # faster than the property ``name``
     ctx.emit(RequestRefused, group=group_id, api=call.api.name, member=member_id, error=error, why=why)

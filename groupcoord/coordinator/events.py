@@ -1,4 +1,4 @@
-"""What happens to groups: one event class per thing a person may want to see or a test assert."""
+"""The events of the group coordinator (member joined, rebalance started, offsets committed …), for traces and tests."""
 
 import enum
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ Owners = Mapping[str, tuple[tuple[str, int], ...]]
 
 
 class Departure(enum.StrEnum):
-    """Why a member was removed from its group, or a client with a new member id from the pending members."""
+    """Why a member, or a pending member (KIP-394), was removed from its group."""
 
     LEFT = "left"
-    """By LeaveGroup, of its own or of an administrator."""
+    """LeaveGroup, from the member or an administrator."""
     SESSION_OVER = "session over"
-    """Nothing was heard of it for its session timeout."""
+    """Its session timed out."""
     FIRST_JOIN_OVER = "first join over"
-    """Its first JoinGroup waited longer than a new member may be kept waiting."""
+    """Its first JoinGroup waited longer than the limit for new members."""
     NEVER_CAME_BACK = "never came back"
-    """It was given a member id (KIP-394) and did not come back with it."""
+    """It was given a member id (KIP-394) and did not join with it."""
     NOT_JOINED = "not joined"
-    """It did not join again within the rebalance timeout."""
+    """It did not rejoin within the rebalance timeout."""
     NOT_SYNCED = "not synced"
     """It did not send SyncGroup within the rebalance timeout."""
     NOT_REVOKED = "not revoked"
-    """It did not give partitions back within its rebalance timeout (KIP-848)."""
+    """It did not revoke partitions within its rebalance timeout (KIP-848)."""
     NO_ROOM = "no room"
-    """It came back when ``group.max.size`` others were there."""
+    """It rejoined when the group already had ``group.max.size`` members."""
 
 
 @event_class
@@ -39,9 +39,9 @@ class GroupEvent(Event):
 
 @event_class
 class ShardLoaded(Event):
-    """Partition ``partition`` of ``__consumer_offsets`` was read: its groups are served from now on.
+    """Partition ``partition`` of ``__consumer_offsets`` is loaded: its groups are served from now on.
 
-    ``passed_over`` of its ``records`` are of other kinds of groups, which are not served here.
+    ``passed_over`` of its ``records`` belong to unsupported types of groups.
     """
 
     partition: int
@@ -58,7 +58,7 @@ class ShardLoaded(Event):
 
 @event_class
 class ShardNotLoaded(Event):
-    """Partition ``partition`` of ``__consumer_offsets`` could not be read: requests for its groups are refused."""
+    """Partition ``partition`` of ``__consumer_offsets`` could not be loaded: requests for its groups are refused."""
 
     partition: int
     records: int
@@ -70,7 +70,7 @@ class ShardNotLoaded(Event):
 
 @event_class
 class GroupCreated(GroupEvent):
-    """The group did not exist before. A ``simple`` one only holds offsets."""
+    """The group was created. A ``simple`` group only has offsets."""
 
     simple: bool
 
@@ -80,7 +80,7 @@ class GroupCreated(GroupEvent):
 
 @event_class
 class MemberIdAssigned(GroupEvent):
-    """A newcomer was given ``member`` as its id and told to come back with it (KIP-394)."""
+    """A new member was given the id ``member``, with which it must join again (KIP-394)."""
 
     member: str
 
@@ -90,9 +90,9 @@ class MemberIdAssigned(GroupEvent):
 
 @event_class
 class MemberJoined(GroupEvent):
-    """``member`` is in the group now; ``protocols`` are what it offers, most wanted first.
+    """``member`` joined the group; ``protocols`` are in its order of preference.
 
-    ``reason`` is what the client says, if it does (KIP-800).
+    ``reason`` is that of the client (KIP-800), "" if it gives none.
     """
 
     member: str
@@ -111,8 +111,8 @@ class MemberJoined(GroupEvent):
 
 @event_class
 class MemberRejoined(GroupEvent):
-    """``member``, already in the group, sent JoinGroup again and waits for the others; ``changed`` says if it offers
-    something else than before."""
+    """``member``, already in the group, sent JoinGroup again and waits for the others; ``changed`` says whether its
+    protocols or metadata have changed."""
 
     member: str
     changed: bool
@@ -124,7 +124,7 @@ class MemberRejoined(GroupEvent):
 
 @event_class
 class StaticMemberReplaced(GroupEvent):
-    """Static member ``instance_id`` came back under a new id (KIP-345); ``rebalances`` says whether that starts one."""
+    """Static member ``instance_id`` rejoined under a new id (KIP-345); ``rebalances`` says whether that starts a rebalance."""
 
     instance_id: str
     old_member: str
@@ -138,7 +138,7 @@ class StaticMemberReplaced(GroupEvent):
 
 @event_class
 class MemberRemoved(GroupEvent):
-    """``member`` is out of the group. ``timeout_ms`` is the time that ran out, None if none did."""
+    """``member`` was removed from the group. ``timeout_ms`` is the timeout that expired, None if none did."""
 
     member: str
     reason: str
@@ -151,7 +151,7 @@ class MemberRemoved(GroupEvent):
 
 @event_class
 class LeaderElected(GroupEvent):
-    """``leader`` leads from now on."""
+    """``leader`` became the leader of the group."""
 
     leader: str
     reason: str
@@ -174,7 +174,7 @@ class StateChanged(GroupEvent):
 
 @event_class
 class RebalanceStarted(GroupEvent):
-    """All members have to join again; ``waits_ms`` is how long the group waits for them at most."""
+    """All members must rejoin; the group waits for them for ``waits_ms`` at most."""
 
     generation: int
     reason: str
@@ -192,7 +192,7 @@ class RebalanceStarted(GroupEvent):
 
 @event_class
 class InitialDelayExtended(GroupEvent):
-    """A new member joined during the initial delay, which is extended."""
+    """The initial delay is extended, because a new member joined during it."""
 
     by_ms: int
     remaining_ms: int
@@ -203,7 +203,7 @@ class InitialDelayExtended(GroupEvent):
 
 @event_class
 class RebalanceStuck(GroupEvent):
-    """All members are there, and yet the generation does not begin properly: Kafka fails over what one of them sent."""
+    """All members have joined, but the generation cannot begin: Kafka fails on the data that one of them sent."""
 
     generation: int
     why: str
@@ -214,7 +214,7 @@ class RebalanceStuck(GroupEvent):
 
 @event_class
 class GenerationStarted(GroupEvent):
-    """All have joined: a new generation with its voted protocol and its leader, who must now assign."""
+    """All members have joined: a new generation with its chosen protocol and its leader, which must now assign."""
 
     generation: int
     protocol: str
@@ -230,7 +230,7 @@ class GenerationStarted(GroupEvent):
 
 @event_class
 class AssignmentReceived(GroupEvent):
-    """The leader's SyncGroup brought the assignment; ``owners`` is None where it is not a consumer's and stays opaque."""
+    """The leader sent the assignment with SyncGroup; ``owners`` is None if it is not a consumer's and cannot be decoded."""
 
     generation: int
     leader: str
@@ -244,7 +244,7 @@ class AssignmentReceived(GroupEvent):
 
 @event_class
 class ConsumerMemberJoined(GroupEvent):
-    """``member`` is in the consumer group now (KIP-848), and speaks that ``protocol``: ``consumer`` or ``classic``."""
+    """``member`` joined the consumer group (KIP-848) by that ``protocol``: ``consumer`` or ``classic``."""
 
     member: str
     instance_id: str | None
@@ -264,7 +264,7 @@ class ConsumerMemberJoined(GroupEvent):
 
 @event_class
 class SubscriptionChanged(GroupEvent):
-    """``member`` of a consumer group subscribes to something else now."""
+    """``member`` of a consumer group changed its subscription."""
 
     member: str
     topics: tuple[str, ...]
@@ -276,7 +276,7 @@ class SubscriptionChanged(GroupEvent):
 
 @event_class
 class StaticMemberAway(GroupEvent):
-    """Static member ``member`` left for now and keeps its assignment until its session ends (KIP-848)."""
+    """Static member ``member`` left temporarily, and keeps its assignment until its session expires (KIP-848)."""
 
     member: str
     instance_id: str
@@ -287,7 +287,7 @@ class StaticMemberAway(GroupEvent):
 
 @event_class
 class GroupEpochBumped(GroupEvent):
-    """The consumer group is at ``epoch``: a target assignment is to be computed for it."""
+    """The group epoch of the consumer group is ``epoch``; its target assignment is still to be computed."""
 
     epoch: int
     reason: str
@@ -298,7 +298,7 @@ class GroupEpochBumped(GroupEvent):
 
 @event_class
 class TargetAssignmentComputed(GroupEvent):
-    """The coordinator computed who is to have what at ``epoch``."""
+    """The coordinator computed the target assignment of ``epoch``."""
 
     epoch: int
     assignor: str
@@ -311,7 +311,7 @@ class TargetAssignmentComputed(GroupEvent):
 
 @event_class
 class MemberReconciled(GroupEvent):
-    """``member`` is one step nearer to the target assignment: it is at ``epoch``, may use ``assigned`` and has yet to give back
+    """``member`` took a step towards the target assignment: it is at ``epoch``, may consume ``assigned`` and must revoke
     ``revoking``. ``state`` is STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS."""
 
     member: str
@@ -340,7 +340,7 @@ class RegexResolved(GroupEvent):
 
 @event_class
 class GroupMigrated(GroupEvent):
-    """The group is of type ``to`` now: ``consumer`` or ``classic`` (KIP-848)."""
+    """The group was converted to the type ``to``: ``consumer`` or ``classic`` (KIP-848)."""
 
     to: str
     reason: str
@@ -351,7 +351,7 @@ class GroupMigrated(GroupEvent):
 
 @event_class
 class OffsetsCommitted(GroupEvent):
-    """``member`` (``""`` outside of group management) committed ``offsets``: (topic, partition, offset)."""
+    """``member`` (``""`` for a consumer with manual assignment) committed ``offsets``: (topic, partition, offset)."""
 
     member: str
     generation: int
@@ -363,9 +363,9 @@ class OffsetsCommitted(GroupEvent):
 
 @event_class
 class TransactionalOffsetsPending(GroupEvent):
-    """``member`` (``""`` outside of group management) committed ``offsets`` (topic, partition, offset) in a transaction.
+    """``member`` (``""`` if the producer names none) committed ``offsets`` (topic, partition, offset) in a transaction.
 
-    They count when that is committed; until then a consumer can ask OffsetFetch to refuse these partitions (KIP-447).
+    They take effect when it is committed; until then an OffsetFetch with ``require_stable`` refuses these partitions (KIP-447).
     """
 
     member: str
@@ -385,8 +385,8 @@ class TransactionalOffsetsPending(GroupEvent):
 class TransactionalOffsetsEnded(GroupEvent):
     """The transaction of ``producer_id`` with ``offsets`` (topic, partition, offset) has ended.
 
-    They count now if it was ``committed``, unless later ones were committed before: those of the ``overtaken``
-    (topic, partition) pairs. Otherwise they are forgotten.
+    If it was ``committed``, they take effect, except for the ``overtaken`` (topic, partition) pairs, for which a later offset
+    was committed meanwhile. Otherwise they are discarded.
     """
 
     producer_id: int
@@ -403,7 +403,7 @@ class TransactionalOffsetsEnded(GroupEvent):
 
 @event_class
 class OffsetsRemoved(GroupEvent):
-    """The group's offsets of these (topic, partition) pairs are gone."""
+    """The group's offsets of these (topic, partition) pairs were removed."""
 
     partitions: tuple[tuple[str, int], ...]
     reason: str
@@ -414,7 +414,7 @@ class OffsetsRemoved(GroupEvent):
 
 @event_class
 class GroupRemoved(GroupEvent):
-    """The group is gone."""
+    """The group was deleted."""
 
     reason: str
 
@@ -424,7 +424,7 @@ class GroupRemoved(GroupEvent):
 
 @event_class
 class RequestRefused(GroupEvent):
-    """A request was refused with ``error`` (Kafka's name); ``why`` says what was wrong."""
+    """A request was refused with ``error`` (Kafka's name); ``why`` is the explanation."""
 
     api: str
     member: str

@@ -1,6 +1,6 @@
-"""Actions on groups and transactions from outside of the protocol: a forced rebalance, a session that ends at once, an abort.
+"""Forced actions for tests and operators: rebalance a group, expire or fence a member, abort a transaction.
 
-Kafka has no such operations; each has the effects that the same event has in Kafka when it happens by itself.
+Kafka has no such operations; each has the same effects as the natural event in Kafka.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
 from groupcoord.coordinator.consumer.member_timers import SESSION
 from groupcoord.coordinator.consumer.member_validation import new_member_id
-from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, RuntimeShard
+from groupcoord.coordinator.group_coordinator import GroupCoordinator
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
-from groupcoord.coordinator.transaction.coordinator import TransactionCoordinator
 from groupcoord.coordinator.transaction.events import AbortReason
 from groupcoord.coordinator.transaction.metadata import TransactionState
+from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.core.handler_context import HandlerContext
@@ -32,9 +32,9 @@ _CONSUMER_GROUP_HEARTBEAT = APIS[ApiKey.CONSUMER_GROUP_HEARTBEAT]
 
 
 def force_rebalance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, reason: str) -> None:
-    """Ask all members to join again, because of ``reason``.
+    """Start a rebalance because of ``reason``.
 
-    Raises ValueError for a group without members, for one that asks them already, and for a consumer group (KIP-848).
+    Raises ValueError for a group without members, one that is preparing a rebalance, and a consumer group (KIP-848).
     """
     shard, group = _group(coordinator, group_id)
     if isinstance(group, ConsumerGroup):
@@ -50,9 +50,9 @@ def force_rebalance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id
 
 
 def expire_member(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, member_id: str) -> None:
-    """Let the session of ``member_id`` run out now; also the time of a client that was only given that id.
+    """Expire the session of ``member_id`` now, which may also be a pending member.
 
-    Raises ValueError for a member that has no session that could run out: it is unknown, or waits for an answer.
+    Raises ValueError if there is no session to expire: the member is unknown, or a request of it waits.
     """
     shard, group = _group(coordinator, group_id)
     if isinstance(group, ConsumerGroup):
@@ -69,10 +69,10 @@ def expire_member(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: 
 
 
 def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id: str, instance_id: str) -> None:
-    """Let another member take ``instance_id``: one that offers and asks the same and is never heard of again.
+    """Fence the static member with ``instance_id``: a new member with the same fields takes its place and stays silent.
 
-    The member that had the id is fenced. The newcomer's session runs out in its time. Raises ValueError if no member has it.
-    In a consumer group, the old member seems to have left for now before (KIP-848). Source: KIP-345.
+    The session of the new member times out normally. Raises ValueError if no member has the instance id. In a consumer
+    group, the old member appears to have left temporarily first (KIP-848). Source: KIP-345.
     """
     shard, group = _group(coordinator, group_id)
     if isinstance(group, ConsumerGroup):
@@ -98,7 +98,7 @@ def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id:
 
 
 def _replace(shard: RuntimeShard, ctx: HandlerContext, group_id: str, old: ConsumerMember) -> None:
-    """``old`` leaves for now, as only then its instance id is free, and a new member joins with all that ``old`` said."""
+    """``old`` leaves temporarily, which releases its instance id, and a new member joins with the fields of ``old``."""
     api = _CONSUMER_GROUP_HEARTBEAT
     call = Call(NO_CONNECTION, 0, api, api.max_version, old.client_id, old.client_host)
     leaves = ConsumerGroupHeartbeatRequest(
@@ -143,7 +143,7 @@ def _run(
 
 
 def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[RuntimeShard, ClassicGroup | ConsumerGroup]:
-    """Raises ValueError where there is no such group here."""
+    """The shard of a group, and the group. Raises ValueError if there is none."""
     shard = coordinator.shard_of(group_id)
     try:
         shard.require_active()
@@ -157,12 +157,12 @@ def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[RuntimeShard, 
 
 
 def abort_transaction(coordinator: TransactionCoordinator, ctx: HandlerContext, transactional_id: str) -> None:
-    """Abort the ongoing transaction of ``transactional_id`` as its timeout would do it: its producer is fenced.
+    """Abort the ongoing transaction of ``transactional_id`` as a timeout does: its producer is fenced.
 
-    Raises ValueError if that is not coordinated here, not known, not ongoing, or if its last change is still being stored.
+    Raises ValueError if the id is not coordinated here or unknown, or if its transaction is not ongoing or is being stored.
     """
     shard = coordinator.runtime.shard_of(transactional_id)
-    if shard.partition not in coordinator.runtime.deleted:  # else there was never a transactional id
+    if shard.partition not in coordinator.runtime.deleted:  # a deleted partition has no transactional ids
         try:
             shard.require_active()
         except ApiError as refusal:

@@ -1,4 +1,4 @@
-"""What every kind of group offers to offsets, administration, loading and expiration. Source: ``Group``."""
+"""Group, the interface of classic and consumer groups for offsets, administration, loading and expiration (``Group``)."""
 
 import enum
 import uuid
@@ -11,7 +11,7 @@ from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoableMap, UndoLog, UndoRecorder
-from groupcoord.coordinator.topics import SubscribedTopics
+from groupcoord.coordinator.topics_view import SubscribedTopics
 from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
@@ -20,14 +20,14 @@ from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, Lea
 
 
 class GroupType(enum.StrEnum):
-    """Source: ``Group.GroupType``; ListGroups answers these names."""
+    """The type of a group, as in ListGroups (``Group.GroupType``)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """What applies to one consumer group: the broker's properties, unless it has some of its own (KIP-848)."""
+    """The configs of one consumer group: its group configs, else those of the broker (KIP-848)."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -35,10 +35,10 @@ class ConsumerGroupConfig(NamedTuple):
 
 
 class GroupContext(NamedTuple):
-    """What a group needs of its coordinator.
+    """The parts of the coordinator that a group uses.
 
-    ``new_uuid`` makes the random part of member ids; what ``undo`` records is undone if its append fails; ``config_of`` is what
-    applies to a consumer group; ``groups`` are all groups of the shard.
+    ``new_uuid`` returns the random part of member ids; changes that ``undo`` records are undone if their append fails;
+    ``config_of`` returns the configs of a consumer group; ``groups`` are all groups of the shard.
     """
 
     config: CoordinatorConfig
@@ -51,11 +51,11 @@ class GroupContext(NamedTuple):
 
 
 AcceptPartition = Callable[[str, uuid.UUID | None, int], None]
-"""Raises ApiError unless the offset of a partition (topic, its id, number) may be committed; that refuses the whole request."""
+"""Raises ApiError, which refuses the whole request, unless the offset of a partition (topic, id, number) may be committed."""
 
 
 class Group(ABC):
-    """One group. ``state`` is the name that DescribeGroups and ListGroups answer."""
+    """One group. ``state`` is its name in DescribeGroups and ListGroups."""
 
     type: ClassVar[GroupType]
     group_id: str
@@ -69,29 +69,29 @@ class Group(ABC):
 
     @abstractmethod
     def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member read ``topic``? Its offsets are then neither deleted nor do they expire."""
+        """Is a member subscribed to ``topic``? Then offsets of the topic are neither deleted nor do they expire."""
 
     @abstractmethod
     def validate_offset_commit(
         self, ctx: HandlerContext, version: int, member_id: str, instance_id: str | None, generation: int
     ) -> AcceptPartition | None:
-        """Raises ApiError unless this member may commit now in version ``version`` of OffsetCommit; it is alive if it may.
+        """Raises ApiError unless this member may commit now with OffsetCommit ``version``; a valid commit renews its session.
 
-        What is returned has to accept every partition, too; None accepts all.
+        The returned function must accept each partition, too; None accepts all.
         """
 
     @abstractmethod
     def validate_transactional_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> AcceptPartition | None:
-        """The same for TxnOffsetCommit, which may also come from a producer that says nothing of a member (KIP-447).
+        """The same for TxnOffsetCommit, which may also come from a producer that names no member (KIP-447).
 
-        It shows nothing of whether the member is alive.
+        It does not renew the session of the member.
         """
 
     @abstractmethod
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int, pending: Iterable[UndoLog]) -> None:
-        """Raises ApiError unless this member may fetch offsets, without the writes that are ``pending``."""
+        """Raises ApiError unless this member may fetch offsets, in the state without the ``pending`` writes."""
 
     @abstractmethod
     def validate_offset_delete(self) -> None:
@@ -103,35 +103,35 @@ class Group(ABC):
 
     @abstractmethod
     def describe(self) -> DescribedGroup:
-        """What DescribeGroups answers. Raises ApiError (GROUP_ID_NOT_FOUND) if this is no classic group."""
+        """The group in a DescribeGroups response. Raises ApiError (GROUP_ID_NOT_FOUND) if this is no classic group."""
 
     @abstractmethod
     def state_before(self, pending: Iterable[UndoLog]) -> str:
-        """The state without the writes that are ``pending``."""
+        """The state without the ``pending`` writes."""
 
     @abstractmethod
     def tombstones(self) -> Sequence[TypedRecord]:
-        """The records that remove the group, without its offsets."""
+        """The records that delete the group, except those of its offsets."""
 
     @abstractmethod
     def expiration_base(self) -> Callable[[CommittedOffset], int] | None:
-        """From when the retention of an offset counts (ms); None if offsets of this group do not expire now."""
+        """Returns the time at which the retention of an offset begins (ms); None if offsets do not expire now."""
 
     @abstractmethod
     def on_loaded(self, ctx: HandlerContext) -> None:
-        """The group was read from the log: start its timers."""
+        """The group was loaded from the log: start its timers."""
 
     @abstractmethod
     def on_restored(self, ctx: HandlerContext) -> None:
-        """A write that put another group in its place, or none, is undone: start its timers again."""
+        """A write that replaced or deleted the group was undone: start its timers again."""
 
     @abstractmethod
     def on_unloaded(self, ctx: HandlerContext) -> None:
-        """Another broker coordinates the group from now on: answer requests that wait."""
+        """Another broker coordinates the group from now on: answer waiting requests."""
 
     @abstractmethod
     def on_removed(self, ctx: HandlerContext, reason: str) -> None:
-        """The group is gone; another one may have its name by now."""
+        """The group was deleted; another one may have its name by now."""
 
     @abstractmethod
     def cancel_timers(self) -> None:
@@ -139,7 +139,7 @@ class Group(ABC):
 
 
 class ClassicMembersGroup(Group):
-    """A group of another kind that members of the classic protocol can be in. All raise ApiError."""
+    """A group of another type that accepts members of the classic protocol. All methods raise ApiError."""
 
     @abstractmethod
     def join(self, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> CoordinatorResult:
@@ -159,7 +159,7 @@ class ClassicMembersGroup(Group):
 
 
 class GroupTable(UndoableMap[str, Group]):
-    """The groups by id. A group whose first record could not be stored is removed again, and one that it replaced is back."""
+    """The groups by id. If the first record of a group cannot be stored, it is removed, and the group it replaced restored."""
 
     def restore(self, ctx: HandlerContext, key: str, before: Group | None, error: ErrorCode, /) -> None:
         """See UndoTable."""

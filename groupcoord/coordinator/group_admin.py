@@ -1,4 +1,4 @@
-"""DescribeGroups, ListGroups and DeleteGroups. Source: ``GroupCoordinatorService``."""
+"""The handlers of DescribeGroups, ListGroups and DeleteGroups (``GroupCoordinatorService``)."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from groupcoord.coordinator import records
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.group import Group
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.append_queue import Failed
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, Operation
 from groupcoord.coordinator.runtime.shard import ShardState
@@ -31,7 +31,7 @@ from groupcoord.protocol.messages import (
 NOT_FOUND_FROM = 6  # KIP-1043
 NOT_ASKED_FOR = -2_147_483_648
 ALL_GROUP_OPERATIONS = 3400
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what every client may do to a group where nothing is forbidden."""
+"""The authorized operations of every client without an authorizer: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS."""
 DEAD = "Dead"
 """The state of a group that does not exist."""
 
@@ -40,7 +40,7 @@ ShardOf = Callable[[str], RuntimeShard]
 
 
 def describe_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DescribeGroupsRequest) -> None:
-    """Answer ``call`` with each group as it is now, partition by partition of ``__consumer_offsets``."""
+    """Answer ``call`` with the current state of each group, in the order of partitions of ``__consumer_offsets``."""
     answers = tuple(
         _described(shard, group_id, ctx, call, request)
         for shard, group_ids in by_shard(shard_of, request.groups).items()
@@ -84,7 +84,7 @@ def _described(
 def list_groups(shards: Sequence[RuntimeShard], ctx: HandlerContext, call: Call, request: ListGroupsRequest) -> None:
     """Answer ``call`` with the groups that pass both filters; an unknown state or type matches nothing.
 
-    While one partition is being read there is no list at all.
+    While any partition is loading, the response is an error without groups.
     """
     loading = [shard.partition for shard in shards if shard.state is ShardState.LOADING]
     if loading:
@@ -112,9 +112,9 @@ def list_groups(shards: Sequence[RuntimeShard], ctx: HandlerContext, call: Call,
 
 
 def delete_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: DeleteGroupsRequest) -> None:
-    """Answer ``call`` when every group is deleted or refused; one that fails does not keep the others."""
+    """Answer ``call`` when every group is deleted or refused; groups are independent of each other."""
     doomed = {
-        shard: hash_set_order(group_ids, string_hash)  # Kafka goes through them as a set
+        shard: hash_set_order(group_ids, string_hash)  # Kafka iterates over them as a HashSet
         for shard, group_ids in by_shard(shard_of, dict.fromkeys(request.groups_names)).items()
     }
     answers: dict[str, ErrorCode] = {}
@@ -136,7 +136,7 @@ def delete_groups(shard_of: ShardOf, ctx: HandlerContext, call: Call, request: D
 
 
 def _delete(shard: RuntimeShard, ctx: HandlerContext, call: Call, group_ids: list[str], finish: "_Finish") -> None:
-    """Kafka looks for share groups of these names first, and goes on when no write of the partition is pending any more."""
+    """Delete groups of one shard after its pending writes, because Kafka looks for share groups of these names first."""
 
     def refused(later: HandlerContext, _: Call, __: None, refusal: ApiError) -> None:
         emit_refusal(later, call, group_ids[0], "", refusal)
@@ -196,7 +196,7 @@ def _run(
 
 
 def by_shard(shard_of: ShardOf, group_ids: Iterable[str]) -> dict[RuntimeShard, list[str]]:
-    """The groups of each shard; shards in the order of a Java map whose keys are the partitions of ``__consumer_offsets``."""
+    """The groups of each shard; shards in the order of a Java HashMap by partition of ``__consumer_offsets``."""
     asked = [(shard_of(group_id), group_id) for group_id in group_ids]
     by_shard: dict[RuntimeShard, list[str]] = {
         shard: [] for shard in computed_map_order((shard for shard, _ in asked), _topic_partition_hash)

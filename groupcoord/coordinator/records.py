@@ -1,6 +1,6 @@
-"""The records that coordinators of groups write: typed, and as key and value bytes.
+"""Builds the records of classic groups and offsets, typed and encoded (``GroupCoordinatorRecordHelpers``).
 
-Source: ``GroupCoordinatorRecordHelpers``. Versions are those Kafka 4.3 writes.
+The versions are those that Kafka 4.3 writes.
 """
 
 import struct
@@ -25,24 +25,24 @@ from groupcoord.protocol.coordinator_records.typed import (
     write_value,
 )
 
-_new = tuple.__new__  # past the constructors that NamedTuple writes in Python
+_new = tuple.__new__  # faster than the constructors of NamedTuple
 _partition = struct.Struct(">i").pack
 
 
 def group_metadata(group_id: str, value: GroupMetadataValue) -> TypedRecord:
-    """A classic group as of one generation."""
+    """GroupMetadata: a classic group as of one generation."""
     return typed_record(GroupMetadataKey(group=group_id), value, value, GROUP_METADATA_VALUE_VERSION)
 
 
 def group_metadata_tombstone(group_id: str) -> TypedRecord:
-    """The classic group is gone."""
+    """The classic group is deleted."""
     return typed_record(GroupMetadataKey(group=group_id))
 
 
 def offset_commits(group_id: str, topic: str) -> Callable[[int, CommittedOffset], TypedRecord]:
-    """Makes the record of a committed offset for a partition of ``topic``. What these have in common is encoded once.
+    """Returns a function that builds OffsetCommit records for partitions of ``topic``; the common part is encoded once.
 
-    The one version with an expire time has neither leader epoch nor topic id.
+    The only value version with an expire time has neither leader epoch nor topic id.
     """
     try:
         key_bytes = plain_key(group_id, topic)
@@ -54,7 +54,7 @@ def offset_commits(group_id: str, topic: str) -> Callable[[int, CommittedOffset]
         key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
         if key_bytes is None:
             return TypedRecord(key, committed, UNWRITABLE)
-        if expires is None and not metadata and topic_id is not None:  # as most are
+        if expires is None and not metadata and topic_id is not None:  # the common case
             data = plain_commit(offset, leader_epoch, at_ms, topic_id)
             encoded = _new(LogRecord, (key_bytes + _partition(partition), data))
             return _new(TypedRecord, (key, committed, encoded))
@@ -73,12 +73,12 @@ def offset_commits(group_id: str, topic: str) -> Callable[[int, CommittedOffset]
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> TypedRecord:
-    """The offset is gone."""
+    """The offset is removed."""
     return typed_record(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
 def typed_record(key: Key, state: Any = None, value: Value | None = None, version: int = 0) -> TypedRecord:
-    """``state`` is what a state machine keeps of the record, ``value`` what is encoded."""
+    """A record with its encoding; ``state`` is what the state machine stores, ``value`` what is encoded."""
     try:
         data = None if value is None else write_value(value, version)
         encoded = LogRecord(key=write_key(key), value=data)

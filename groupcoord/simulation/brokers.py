@@ -19,7 +19,7 @@ from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
 from groupcoord.coordinator.consumer.group import ConsumerGroup
-from groupcoord.coordinator.group_shard import RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.coordinator.transaction.transaction_shard import TransactionShard

@@ -11,7 +11,7 @@ from groupcoord.client.member import rebalance as member_rebalance
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.record_accumulator import RecordAccumulator
 from groupcoord.client.producer.sender import Sender
-from groupcoord.coordinator import group_shard
+from groupcoord.coordinator import group_coordinator_shard
 from groupcoord.coordinator.classic import group, heartbeat
 from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.classic.group import ClassicGroup
@@ -25,7 +25,7 @@ from groupcoord.coordinator.consumer.reconciliation import FREE
 from groupcoord.coordinator.offsets.committed_offsets import OffsetManager
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT
 from groupcoord.coordinator.runtime.shard import ShardTimers
-from groupcoord.coordinator.transaction import add_partitions
+from groupcoord.coordinator.transaction import add_partitions_to_txn
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata, TransactionState
 from groupcoord.coordinator.transaction.transaction_shard import TransactionCoordinatorShard
 from groupcoord.core.api_error import ApiError
@@ -421,7 +421,7 @@ _ALL = (
         "log-without-owners",
         "A coordinator that reads its log ignores what members of a consumer group have.",
         "consumer-replay",
-        [Patch(group_shard, "read_value", _read_nothing_assigned)],
+        [Patch(group_coordinator_shard, "read_value", _read_nothing_assigned)],
         _RELOADS,
     ),
     PlantedDefect(
@@ -458,7 +458,7 @@ _ALL = (
         "fenced-writes",
         [
             Patch(ProducerStateManager, "_check_epoch", return_none),
-            Patch(add_partitions, "_check_producer", return_none),
+            Patch(add_partitions_to_txn, "_check_producer", return_none),
         ],
         _LATE_PRODUCERS,
     ),

@@ -9,7 +9,7 @@ from groupcoord.cluster.append_gate import HOLD, STORE
 from groupcoord.cluster.cluster_core import TopicsOfBroker
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.record_batch import records_in

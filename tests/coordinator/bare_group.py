@@ -5,7 +5,7 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
-from groupcoord.coordinator.topics import SubscribedTopics
+from groupcoord.coordinator.topics_view import SubscribedTopics
 from groupcoord.core.timers import Timers
 from tests.coordinator.topics import Topics
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.coordinator import this_broker
+from groupcoord.coordinator.find_coordinator import this_broker
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.coordinator.events import RebalanceStarted, ShardLoaded, ShardNotLoaded
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset, OffsetMap
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.core.effects import NO_PRODUCER

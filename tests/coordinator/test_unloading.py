@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.coordinator import this_broker
 from groupcoord.coordinator.events import GroupRemoved, RequestRefused
+from groupcoord.coordinator.find_coordinator import this_broker
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.errors import ErrorCode

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.coordinator import GroupCoordinator
 from groupcoord.coordinator.group import ConsumerGroupConfig
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard
+from groupcoord.coordinator.group_coordinator import GroupCoordinator
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event

@@ -1,1 +1,1 @@
-"""Classic groups: members elect a leader, the leader assigns (JoinGroup, SyncGroup, Heartbeat, LeaveGroup)."""
+"""Classic groups, in which an elected leader assigns (JoinGroup, SyncGroup, Heartbeat, LeaveGroup)."""

@@ -1,7 +1,7 @@
-"""The state of a classic group: its states, its members, and the changes that keep them consistent.
+"""The data of a classic group: its state, its members, and the operations that keep them consistent.
 
-Sources: ``ClassicGroupState``, ``ClassicGroupMember``, ``ClassicGroup``. The wire says the names of states as they are written
-here. How a group rebalances is in rebalance.py; what requests do to it is in join.py, sync.py and their neighbours.
+Sources: ``ClassicGroupState``, ``ClassicGroupMember``, ``ClassicGroup``. The values of states are their names on the wire.
+Rebalances are in rebalance.py; the request handlers are in join.py, sync.py, heartbeat.py and leave.py.
 """
 
 import enum
@@ -26,23 +26,23 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupState(enum.StrEnum):
-    """Where a group is in the life of a generation."""
+    """The state of a classic group (``ClassicGroupState``)."""
 
     EMPTY = "Empty"
-    """No members. May hold offsets, and ids handed out to clients that have yet to come back with them."""
+    """No members. May have offsets, and member ids given to clients that have not joined with them yet (KIP-394)."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Waiting for the members to send JoinGroup."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Every JoinGroup is answered; waiting for the leader's SyncGroup to bring the assignment."""
+    """Every JoinGroup is answered; waiting for the leader's SyncGroup with the assignment."""
     STABLE = "Stable"
     """The assignment is stored."""
     DEAD = "Dead"
-    """No longer coordinated here. On the wire it means that there is no such group."""
+    """No longer coordinated here. On the wire it means that the group does not exist."""
 
 
 _E, _P, _C, _S, _D = GroupState
 
-# to: the states it may come from
+# state: the states from which it may be reached
 _LEGAL: Mapping[GroupState, frozenset[GroupState]] = MappingProxyType(
     {
         _E: frozenset({_P}),
@@ -55,7 +55,7 @@ _LEGAL: Mapping[GroupState, frozenset[GroupState]] = MappingProxyType(
 
 
 def may_move(origin: GroupState, target: GroupState) -> bool:
-    """May a group go from ``origin`` to ``target``?"""
+    """Is the transition from ``origin`` to ``target`` allowed?"""
     return origin in _LEGAL[target]
 
 
@@ -65,24 +65,24 @@ _UNKNOWN, _GONE = ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.COORDINATOR_NOT_AVAILAB
 HEARTBEAT_ANSWERS: Mapping[GroupState, ErrorCode] = MappingProxyType(
     {_E: _UNKNOWN, _P: _REBALANCING, _C: _OK, _S: _OK, _D: _GONE}
 )
-"""What a member of the current generation is told when it sends a Heartbeat."""
+"""The error of a Heartbeat of a member of the current generation, by group state."""
 
 COMMIT_ANSWERS: Mapping[GroupState, ErrorCode] = MappingProxyType(
     {_E: _UNKNOWN, _P: _OK, _C: _REBALANCING, _S: _OK, _D: _GONE}
 )
-"""What a member of the current generation is told when it commits offsets: in PREPARING_REBALANCE it still may."""
+"""The error of an OffsetCommit of a member of the current generation; in PREPARING_REBALANCE it is still accepted."""
 
 
 # --- a member
 
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Protocol names with their metadata, most wanted first; for consumers the names are assignors."""
+"""Protocol names (for consumers: assignors) with their metadata, in order of preference."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Member:
-    """One member; times are milliseconds. ``parked_join`` and ``parked_sync`` are requests that wait for their answer."""
+    """One member (``ClassicGroupMember``); times are milliseconds. ``parked_join`` and ``parked_sync`` await their response."""
 
     member_id: str
     instance_id: str | None
@@ -98,20 +98,20 @@ class Member:
     parked_sync: Call | None = None
     is_new: bool = False
     timed_ms: int = -1
-    """How long the session timer was last set for; -1 before it was set for this member."""
+    """The timeout with which the session timer was last set; -1 before that."""
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Is the member known to be there because a request of it waits here? A new member has to prove itself first."""
+        """Is the member alive because a request of it waits here? For a new member that does not count."""
         return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
 
     @property
     def protocol_names(self) -> tuple[str, ...]:
-        """The names of its protocols, most wanted first. One that a client lists twice is there twice, and counts twice."""
+        """The names of its protocols in order of preference. A name that the client lists twice is there twice."""
         return tuple(name for name, _ in self.protocols)
 
     def metadata_of(self, protocol: str | None) -> bytes:
-        """The metadata the member sent for ``protocol``. Raises UnexpectedBrokerError if it does not support it."""
+        """The metadata that the member sent for ``protocol``. Raises UnexpectedBrokerError if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata
@@ -133,7 +133,7 @@ class Member:
 
 
 class ClassicGroupMembers(Group):
-    """One group. ``subscribed_topics`` is None while unknown, ``protocol_type`` is None until a first member came."""
+    """The members of a group. ``subscribed_topics`` is None while unknown, ``protocol_type`` until the first member joins."""
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
@@ -163,19 +163,19 @@ class ClassicGroupMembers(Group):
     # --- state
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
-        """Change the state; an illegal move is a bug here, never a client's fault."""
+        """Change the state; an illegal transition is a bug here, never a client's fault."""
         if not may_move(self.state, state):
             raise AssertionError(f"group {self.group_id} cannot go from {self.state} to {state}")
         self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
 
     @property
     def can_rebalance(self) -> bool:
-        """May a rebalance start from the present state?"""
+        """May a rebalance start in the current state?"""
         return may_move(self.state, GroupState.PREPARING_REBALANCE)
 
     @property
     def is_simple(self) -> bool:
-        """Does the group only hold offsets of a client that assigns its partitions itself?"""
+        """Is it a simple group, which only has offsets of clients with manual assignment?"""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_join_members
 
     @property
@@ -185,17 +185,17 @@ class ClassicGroupMembers(Group):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of the members; at least 0, whatever they ask for."""
+        """The longest rebalance timeout of the members; at least 0, even if all are negative."""
         return max([0, *(member.rebalance_timeout_ms for member in self.members.unordered_values())])
 
     def session_key(self, member_id: str) -> TimerKey:
-        """The key of the session timer of ``member_id``, member or only pending."""
+        """The key of the session timer of ``member_id``, which may be a pending member."""
         return TimerKey("session", self.group_id, member_id)
 
     # --- members
 
     def add_member(self, member: Member, call: Call | None) -> None:
-        """Add ``member``, with its parked JoinGroup, if there is one."""
+        """Add ``member``, with its waiting JoinGroup ``call``, if there is one."""
         if not len(self.members):
             self.protocol_type = member.protocol_type
         self.members[member.member_id] = member
@@ -208,7 +208,7 @@ class ClassicGroupMembers(Group):
         self.park_join(member, call)
 
     def discard_member(self, member: Member) -> None:
-        """Remove ``member``; if it led, the first of the others leads. Its parked join must have been answered before."""
+        """Remove ``member``; if it was the leader, the first other member becomes it. Answer its JoinGroup before."""
         self.members.pop(member.member_id)
         self._forget_protocols(member)
         if member.parked_join is not None:
@@ -220,10 +220,10 @@ class ClassicGroupMembers(Group):
             self.leader_id = next(iter(self.members), None)
 
     def replace_static(self, old: Member, new_id: str) -> Member:
-        """The member that takes the place of static member ``old`` under ``new_id`` (KIP-345).
+        """Replace the static member ``old`` by a member with the id ``new_id`` (KIP-345), and return that.
 
-        It inherits everything, client id and host of the first incarnation included; nothing of ``old`` may be parked. If
-        ``old`` has yet to send SyncGroup it stays among those who have, as in Kafka.
+        It inherits all fields, even the client id and host of the first process; no request of ``old`` may be waiting. If
+        ``old`` has not sent SyncGroup yet, it stays in the list of missing members, as in Kafka.
         """
         if old.instance_id is None:
             raise AssertionError(f"member {old.member_id} of group {self.group_id} is not static")
@@ -247,7 +247,7 @@ class ClassicGroupMembers(Group):
         return new
 
     def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """Store what a rejoining ``member`` says now."""
+        """Store the fields of the JoinGroup of a rejoining ``member``."""
         self._forget_protocols(member)
         member.protocols = protocols
         self.supported_protocols.update(member.protocol_names)
@@ -255,20 +255,20 @@ class ClassicGroupMembers(Group):
         member.session_timeout_ms = session_timeout_ms
 
     def park_join(self, member: Member, call: Call | None) -> None:
-        """Set, replace or clear the JoinGroup of ``member`` that waits here.
+        """Set, replace or clear the waiting JoinGroup of ``member``.
 
-        A replaced one is never answered (in Kafka up to 4.3; mended there by KAFKA-20938).
+        A replaced JoinGroup is never answered (as in Kafka up to 4.3; fixed by KAFKA-20938).
         """
         if (member.parked_join is None) != (call is None):
             self.awaiting_join += 1 if call is not None else -1
         member.parked_join = call
 
     def waits_to_join(self, call: Call) -> bool:
-        """Is ``call`` the parked JoinGroup of a member?"""
+        """Is ``call`` the waiting JoinGroup of a member?"""
         return any(member.parked_join is call for member in self.members.unordered_values())
 
     def answered_already(self, call: Call) -> None:
-        """``call`` is answered but stays parked: a later answer to it goes nowhere."""
+        """``call`` is answered but stays stored as waiting: a second response to it is dropped."""
         unconnected = call._replace(connection_id=NO_CONNECTION)
         for member in self.members.unordered_values():
             if member.parked_join is call:
@@ -277,24 +277,25 @@ class ClassicGroupMembers(Group):
                 member.parked_sync = unconnected
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """The member that has ``instance_id``, or None."""
+        """The static member with ``instance_id``, or None."""
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return self.members.get(member_id) if member_id is not None else None
 
     # --- protocols
 
     def supports(self, protocol_type: str, names: Sequence[str]) -> bool:
-        """May a client that offers these protocols be a member? An empty group accepts any."""
+        """May a client with these protocols join? An empty group accepts any."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         size = len(self.members)
         return protocol_type == self.protocol_type and any(self.supported_protocols[name] == size for name in names)
 
     def votes(self) -> dict[str, int]:
-        """How many members vote for which protocol; each votes for the first of its own that all support.
+        """The number of votes for each protocol; each member votes for its first protocol that all members support.
 
-        Support is counted by names: one that a member lists twice counts twice. So a protocol that all offer may be no
-        candidate, and one that a member does not offer may be. Raises UnexpectedBrokerError if a member finds none to vote for.
+        As in Kafka, support is a count of names, and a name that a member lists twice counts twice. So a protocol that all
+        support may be no candidate, and one that a member does not support may be. Raises UnexpectedBrokerError if a member
+        has no candidate to vote for.
         """
         size = len(self.members)
         candidates = {name for name, count in self.supported_protocols.items() if count == size}
@@ -302,17 +303,17 @@ class ClassicGroupMembers(Group):
         return dict(count)
 
     def select_protocol(self, votes: Mapping[str, int]) -> str:
-        """The protocol with most ``votes``; the first in the order of Java's HashMap if votes are equal."""
+        """The protocol with most ``votes``; on a tie the first in the order of Java's HashMap."""
         ordered: HashMap[int] = HashMap()
         for name, count in votes.items():
             ordered[name] = count
         return max(ordered, key=votes.__getitem__)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that the members' subscriptions name, or None if they cannot be known.
+        """The topics in the members' subscriptions, or None if they cannot be decoded.
 
-        Raises UnexpectedBrokerError for a member that does not offer the protocol, and for a subscription whose length is
-        wrong.
+        Raises UnexpectedBrokerError for a member that does not support the protocol, and for a subscription of a wrong
+        length.
         """
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return None
@@ -333,7 +334,7 @@ class ClassicGroupMembers(Group):
         return frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Does a member subscribe to ``topic``? While that is unknown, a consumer group counts as subscribed to all."""
+        """Is a member subscribed to ``topic``? If that is unknown, a group of consumers counts as subscribed to all topics."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.subscribed_topics
@@ -346,9 +347,9 @@ class ClassicGroupMembers(Group):
 
 
 def known_member(group: ClassicGroupMembers, member_id: str, instance_id: str | None) -> Member:
-    """The member that a request speaks for.
+    """The member that sent a request, by its ids.
 
-    A mapped instance id with another member id is fenced, whether that member id is known or not (KIP-345).
+    If ``instance_id`` belongs to another member id, the sender is fenced, whether its member id is known or not (KIP-345).
     Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if instance_id is not None:
@@ -366,7 +367,7 @@ def known_member(group: ClassicGroupMembers, member_id: str, instance_id: str | 
 
 
 def current_generation(group: ClassicGroupMembers, generation_id: int) -> None:
-    """Raises ApiError: ILLEGAL_GENERATION unless ``generation_id`` is the group's."""
+    """Raises ApiError (ILLEGAL_GENERATION) unless ``generation_id`` is the group's."""
     if generation_id != group.generation_id:
         why = f"generation_id is {generation_id}, the group is at {group.generation_id}"
         raise ApiError(ErrorCode.ILLEGAL_GENERATION, why)

@@ -1,7 +1,4 @@
-"""The interface Group for classic groups: validation of offsets, descriptions, deletion, loading, expiration of offsets.
-
-Source: ``ClassicGroup``.
-"""
+"""ClassicGroup: the implementation of Group (offset validation, description, deletion, loading) for classic groups."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
@@ -44,7 +41,7 @@ class ClassicGroup(RebalancingGroup):
     def validate_offset_commit(
         self, ctx: HandlerContext, _version: int, member_id: str, instance_id: str | None, generation: int
     ) -> None:
-        """See Group; the member's session starts anew."""
+        """See Group; renews the session of the member."""
         if generation < 0 and self.is_empty:
             return
         if generation < 0 and not member_id and instance_id is None:
@@ -58,7 +55,7 @@ class ClassicGroup(RebalancingGroup):
         self.restart_session(ctx, member)
 
     def validate_transactional_offset_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """See Group; also while the members do not know their assignment yet."""
+        """See Group; a commit is accepted even before the members have their assignment."""
         names_member = generation >= 0 or member_id or instance_id is not None
         if names_member and not (generation < 0 and self.is_empty):
             known_member(self, member_id, instance_id)
@@ -93,7 +90,7 @@ class ClassicGroup(RebalancingGroup):
             raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"it has members: it is {self.state}")
 
     def state_before(self, _pending: Iterable[UndoLog]) -> str:
-        """See Group. It is not undone: what changes it is not a record."""
+        """See Group. State changes are not undone, because records do not cause them."""
         return self.state
 
     def describe(self) -> DescribedGroup:
@@ -110,7 +107,7 @@ class ClassicGroup(RebalancingGroup):
                     group_instance_id=member.instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    # Until a protocol is chosen it is not known which of a member's metadata counts.
+                    # Before a protocol is chosen, it is not known which metadata of a member applies.
                     member_metadata=member.metadata_of(self.protocol_name) if stable else b"",
                     member_assignment=member.assignment,
                 )
@@ -125,7 +122,7 @@ class ClassicGroup(RebalancingGroup):
     # --- loading and the end
 
     def set_from(self, value: GroupMetadataValue) -> None:
-        """Become the group that ``value`` describes. Raises UnexpectedBrokerError for subscriptions over which Kafka fails."""
+        """Set all fields from ``value``. Raises UnexpectedBrokerError for subscriptions that make Kafka fail."""
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
@@ -144,8 +141,7 @@ class ClassicGroup(RebalancingGroup):
                 else stored.rebalance_timeout_ms,
                 session_timeout_ms=stored.session_timeout_ms,
                 protocol_type=value.protocol_type,
-                # Of what it offered, the record has only what was chosen. If it offers more when it joins again, that is a
-                # change.
+                # The record has only the chosen protocol. If the member sends more when it joins again, that is a change.
                 protocols=((value.protocol or "", stored.subscription),),
                 session_key=self.session_key(stored.member_id),
                 assignment=stored.assignment,
@@ -154,12 +150,12 @@ class ClassicGroup(RebalancingGroup):
         self.subscribed_topics = self.compute_subscribed_topics()
 
     def on_loaded(self, ctx: HandlerContext) -> None:
-        """See Group. The session of every member starts now; a group that is too large by now rebalances."""
+        """See Group. The session of every member starts now; a group larger than ``group.max.size`` rebalances."""
         for member in self.members.values():
             self.restart_session(ctx, member)
         size, limit = len(self.members), self.config.group_max_size
         if size > limit:
-            # No member has joined yet, so that this writes nothing.
+            # No member has joined yet, so this returns no records.
             self.prepare_rebalance(ctx, f"the group has {size} members, and group.max.size is {limit} now")
 
     def on_restored(self, ctx: HandlerContext) -> None:

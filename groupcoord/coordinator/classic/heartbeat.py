@@ -1,13 +1,10 @@
-"""Heartbeat: a member is alive, and learns whether the group still is in its generation.
-
-Source: ``GroupMetadataManager.classicGroupHeartbeat``.
-"""
+"""The Heartbeat handler of classic groups (``GroupMetadataManager.classicGroupHeartbeat``)."""
 
 from groupcoord.coordinator.classic.classic_group_state import HEARTBEAT_ANSWERS, current_generation, known_member
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.group import ClassicMembersGroup
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
@@ -19,11 +16,11 @@ _RESULTS = {
     state: CoordinatorResult(response=HeartbeatResponse(error_code=code)) for state, code in HEARTBEAT_ANSWERS.items()
 }
 _REFUSALS = {code: HeartbeatResponse(error_code=code) for code in ErrorCode}
-"""One object for each, so that its bytes are made once for each connection: see ``server.connection.ResponseCache``."""
+"""One response object per error, so that it is encoded once per connection: see ``server.connection.ResponseCache``."""
 
 
 def heartbeat(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: HeartbeatRequest) -> None:
-    """Answer ``call`` and give the member its whole session timeout again, also while the group rebalances."""
+    """Answer ``call`` and restart the session of the member, even while the group rebalances."""
     if request.group_id:
         shard.write(ctx, call, request, _OPERATION)
     else:
@@ -45,7 +42,7 @@ def _run(
 
 
 def _refused(ctx: HandlerContext, call: Call, request: HeartbeatRequest, refusal: ApiError) -> None:
-    """While a partition is loaded, heartbeats are fine."""
+    """Answer with the error of ``refusal``; while the partition is loading, with no error."""
     if refusal.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         ctx.reply(call, HeartbeatResponse())
         return
@@ -54,7 +51,7 @@ def _refused(ctx: HandlerContext, call: Call, request: HeartbeatRequest, refusal
 
 
 def _failed(ctx: HandlerContext, call: Call, _request: HeartbeatRequest, error: ErrorCode) -> None:
-    """An earlier append of the partition failed."""
+    """Answer after an earlier append of the partition failed."""
     code = response_error(error)
     ctx.reply(call, HeartbeatResponse(error_code=0 if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code))
 

@@ -1,4 +1,4 @@
-"""JoinGroup: asking to be a member. Source: ``GroupMetadataManager.classicGroupJoin``."""
+"""The JoinGroup handler of classic groups (``GroupMetadataManager.classicGroupJoin``)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from groupcoord.coordinator.events import (
     StaticMemberReplaced,
 )
 from groupcoord.coordinator.group import ClassicMembersGroup
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
@@ -38,7 +38,7 @@ def join_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: Jo
 def _run(
     machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest
 ) -> CoordinatorResult:
-    """A new group exists from now on, also for readers of the log, even if the join itself is refused."""
+    """Create the group if it does not exist, and write its record, even if the join itself is refused; then join."""
     group = machine.classic_group(request.group_id)
     replaced: Sequence[TypedRecord] = ()
     created = group is None
@@ -63,8 +63,8 @@ def _run(
         return EMPTY_RESULT
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """The answer to a join waits for members and not for the log. But if an append fails before it is answered, it is
-        refused; as in Kafka its member stays parked."""
+        """The response to a JoinGroup waits for members, not for the log. But if an append fails before, the JoinGroup is
+        refused; as in Kafka it stays stored as waiting."""
         if result.failed is not None:
             result.failed(later, error)
         if joined.waits_to_join(call):
@@ -82,7 +82,7 @@ def _run(
 def _join_other(
     ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicMembersGroup
 ) -> CoordinatorResult:
-    """The group is of another kind. It does not tell a member that it refuses its id."""
+    """Join a group of another type. A refusal then has no member id."""
     try:
         return group.join(ctx, call, request)
     except ApiError as refusal:
@@ -90,7 +90,7 @@ def _join_other(
 
 
 def _invalid(machine: GroupCoordinatorShard, request: JoinGroupRequest) -> ApiError | None:
-    """What is wrong with the request itself."""
+    """The error of an invalid request, or None."""
     if not request.group_id:
         return ApiError(ErrorCode.INVALID_GROUP_ID, "group_id is empty")
     low, high = machine.config.group_min_session_timeout_ms, machine.config.group_max_session_timeout_ms
@@ -106,7 +106,7 @@ def _invalid(machine: GroupCoordinatorShard, request: JoinGroupRequest) -> ApiEr
 def _join(
     machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicGroup
 ) -> CoordinatorResult:
-    """1 capacity · 2 protocols · 3 newcomer, 4 client with a new member id, or 5 a member that joins again.
+    """Check capacity and protocols, then add a new member, a pending member, or let a member rejoin.
 
     Raises UnexpectedBrokerError.
     """
@@ -124,13 +124,13 @@ def _join(
         return _rejoin(ctx, call, request, group, protocols)
     if request.group_instance_id is None:
         return _add(ctx, call, request, group, request.member_id, protocols)
-    # Only dynamic members are given ids. Kafka runs into an exception of its own here, and this is how it shows.
+    # Only dynamic members are given ids. Kafka fails here with an unexpected exception.
     why = f"member_id {request.member_id!r} was handed out to a dynamic member, but group_instance_id is set"
     return _refuse(ctx, call, request, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, why), "")
 
 
 def _has_room(machine: GroupCoordinatorShard, group: ClassicGroup, member_id: str) -> bool:
-    """While a group prepares, parked joins count and not members: so the members that come last are evicted."""
+    """Is there room under ``group.max.size``? While a rebalance is prepared, waiting JoinGroups count instead of members."""
     limit = machine.config.group_max_size
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -156,7 +156,7 @@ def _join_new(
     group: ClassicGroup,
     protocols: Protocols,
 ) -> CoordinatorResult:
-    """A static newcomer is added at once; a dynamic one gets an id first and has to come back with it (KIP-394)."""
+    """Add a new static member at once; give a dynamic one an id, with which it must join again (KIP-394)."""
     instance_id = request.group_instance_id
     prefix = (call.client_id or "") if instance_id is None else instance_id
     member_id = f"{prefix}-{machine.new_uuid()}"
@@ -180,7 +180,7 @@ def _add(
     member_id: str,
     protocols: Protocols,
 ) -> CoordinatorResult:
-    """Add a new member. It cannot send heartbeats while it is parked, so its first timer is a long fixed one."""
+    """Add a new member. It cannot send heartbeats while its JoinGroup waits, so its first session timeout is 5 minutes."""
     member = Member(
         member_id=member_id,
         instance_id=request.group_instance_id,
@@ -215,7 +215,7 @@ def _add(
 def _rejoin(
     ctx: HandlerContext, call: Call, request: JoinGroupRequest, group: ClassicGroup, protocols: Protocols
 ) -> CoordinatorResult:
-    """A member joins again. Nothing is restarted for one that asks what it was told before."""
+    """A member rejoins. If it repeats its JoinGroup, it gets the same response, unless it leads a Stable group."""
     try:
         member = known_member(group, request.member_id, request.group_instance_id)
     except ApiError as refusal:
@@ -239,7 +239,7 @@ def _rejoin(
 
 
 def _reason(request: JoinGroupRequest) -> str:
-    """What the client says, if it does (KIP-800)."""
+    """The reason in the request, if there is one (KIP-800)."""
     return f" ({request.reason})" if request.reason else ""
 
 
@@ -272,14 +272,14 @@ def _error(code: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def _failed(ctx: HandlerContext, call: Call, _: JoinGroupRequest, error: ErrorCode) -> None:
-    """What a group of another kind wrote for it could not be stored."""
+    """The records of a group of another type could not be stored."""
     ctx.reply(call, _error(response_error(error), ""))
 
 
 _OPERATION = GroupOperation(_run, _refused, _failed)
 
 
-# --- a static member comes back
+# --- a static member rejoins
 
 
 def replace_static_member(
@@ -291,7 +291,7 @@ def replace_static_member(
     new_id: str,
     protocols: Protocols,
 ) -> CoordinatorResult:
-    """Put the caller in the place of ``old``. Without a rebalance only if the voted protocol stays what it is.
+    """Replace ``old`` by the sender, without a rebalance only if the chosen protocol stays the same.
 
     Raises UnexpectedBrokerError.
     """
@@ -300,7 +300,7 @@ def replace_static_member(
     _fence(ctx, group, old)
     group.timers.cancel(old.session_key)
     new = group.replace_static(old, new_id)
-    group.restart_session(ctx, new)  # with the old session timeout, before the request's is stored
+    group.restart_session(ctx, new)  # with the old session timeout; that of the request is set below
     group.update(new, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
     group.park_join(new, call)
     quiet = group.state is GroupState.STABLE and group.select_protocol(group.votes()) == group.protocol_name
@@ -324,7 +324,7 @@ def replace_static_member(
             later.reply(call, _same_generation(group, new, call.version, old_leader))
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """An id that is not in the log must not be known: the old one is put back, unless the new one is gone already."""
+        """The new id could not be stored: restore the old one, unless the new member is gone already."""
         if group.members.get(new_id) is not new:
             return
         waits = new.parked_join is call
@@ -356,7 +356,7 @@ def replace_static_member(
 
 
 def _fence(ctx: HandlerContext, group: ClassicGroup, old: Member) -> None:
-    """Requests that wait under the old member id are told that its place is taken."""
+    """Answer waiting requests of the old member id with FENCED_INSTANCE_ID."""
     if old.parked_join is not None:
         ctx.reply(
             old.parked_join,
@@ -370,8 +370,8 @@ def _fence(ctx: HandlerContext, group: ClassicGroup, old: Member) -> None:
 
 
 def _same_generation(group: ClassicGroup, member: Member, version: int, old_leader: str | None) -> JoinGroupResponse:
-    """From v9 on a leader gets the members and is told to assign nothing. Before, it is given the leader's *old* id, takes
-    itself for a follower, and assigns nothing either."""
+    """The response without a rebalance. From v9 on a leader gets the members and ``skip_assignment`` (KIP-814). Before, it gets
+    its *old* id as the leader, so it takes itself for a follower, and does not assign either."""
     leads = group.leader_id == member.member_id
     skips = version >= SKIP_ASSIGNMENT_FROM
     return JoinGroupResponse(

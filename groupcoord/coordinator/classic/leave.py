@@ -1,11 +1,11 @@
-"""LeaveGroup: members go, by their own wish or an administrator's. Source: ``GroupMetadataManager.classicGroupLeave``."""
+"""The LeaveGroup handler of classic groups (``GroupMetadataManager.classicGroupLeave``)."""
 
 from groupcoord.coordinator.classic.classic_group_state import GroupState, known_member
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.coordinator.group import ClassicMembersGroup
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
@@ -16,7 +16,7 @@ from groupcoord.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 
 def leave_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> None:
-    """Remove each of the named members and answer ``call`` when that is stored."""
+    """Remove each member in the request, and answer ``call`` when that is stored."""
     if request.group_id:
         shard.write(ctx, call, request, _OPERATION)
     else:
@@ -55,7 +55,7 @@ def _run(
         except UnexpectedBrokerError as problem:
             _refused(ctx, call, request, problem)
             return EMPTY_RESULT
-    # The answer waits for the record of the group that the last member left.
+    # If the last member left, the response waits for the record of the empty group.
     return CoordinatorResult(
         response=LeaveGroupResponse(members=tuple(answers)), records=result.records, replay_records=False
     )
@@ -74,7 +74,7 @@ def _refuse_all(ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> 
 
 
 def _remove(machine: GroupCoordinatorShard, ctx: HandlerContext, group: ClassicGroup, identity: MemberIdentity) -> str:
-    """Returns the id of the member that left. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """Remove a member, and return its id. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     reason = f"it left ({identity.reason})" if identity.reason else "it left"
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id in group.pending_join_members:

@@ -1,4 +1,4 @@
-"""How a classic group rebalances, from its start to the answers to every JoinGroup, and what its timers do.
+"""The rebalance of a classic group: prepare, complete the join phase, answer every JoinGroup; and the timers of the group.
 
 Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalanceElseSchedule``, ``completeClassicGroupJoin``,
 ``expireClassicGroupMemberHeartbeat``.
@@ -30,7 +30,7 @@ from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 
 class RebalancingGroup(ClassicGroupMembers):
-    """A classic group that rebalances. Every method that may write returns the records."""
+    """The rebalance logic of a classic group. Methods that may write return their records."""
 
     def __init__(self, group_id: str, now_ms: int, context: GroupContext) -> None:
         super().__init__(group_id, now_ms)
@@ -38,7 +38,7 @@ class RebalancingGroup(ClassicGroupMembers):
         self.config, self.timers = context.config, context.timers
 
     def transition_to(self, ctx: HandlerContext, state: GroupState) -> None:
-        """Change the state, and emit that."""
+        """Change the state, and emit StateChanged."""
         origin = self.state
         self.move_to(state, ctx.now_ms)
         ctx.emit(StateChanged, group=self.group_id, origin=origin, target=state, generation=self.generation_id)
@@ -46,11 +46,11 @@ class RebalancingGroup(ClassicGroupMembers):
     # --- rebalancing
 
     def prepare_or_complete_rebalance(self, ctx: HandlerContext, reason: str) -> CoordinatorResult:
-        """Start a rebalance, or, if one is under way, end its join phase if the last missing member has come."""
+        """Start a rebalance or, if one is in progress, complete its join phase if no member is missing any more."""
         return self.prepare_rebalance(ctx, reason) if self.can_rebalance else self.maybe_complete_join(ctx)
 
     def prepare_rebalance(self, ctx: HandlerContext, reason: str) -> CoordinatorResult:
-        """Ask all members to join again. A group that was empty waits a while for others to come (KIP-134)."""
+        """Start a rebalance: all members must join again. An Empty group waits for an initial delay first (KIP-134)."""
         if self.state is GroupState.COMPLETING_REBALANCE:
             for member in self.members.values():
                 member.assignment = b""
@@ -79,7 +79,7 @@ class RebalancingGroup(ClassicGroupMembers):
         return EMPTY_RESULT
 
     def maybe_complete_join(self, ctx: HandlerContext) -> CoordinatorResult:
-        """End the join phase if no member is missing any more; the initial delay is never cut short here."""
+        """Complete the join phase if no member is missing; the initial delay is never shortened here."""
         if (
             self.state is GroupState.PREPARING_REBALANCE
             and self.previous_state is not GroupState.EMPTY
@@ -89,10 +89,10 @@ class RebalancingGroup(ClassicGroupMembers):
         return EMPTY_RESULT
 
     def complete_join(self, ctx: HandlerContext) -> CoordinatorResult:
-        """End the join phase: members that have not come are removed, the others are the next generation.
+        """Complete the join phase: remove members that have not joined, and begin the next generation with the others.
 
-        Raises UnexpectedBrokerError where Kafka does not get to the end of this. The group then stays in its join phase, which
-        has no timer any more; it goes on when the next member comes or leaves, and perhaps fails again.
+        Raises UnexpectedBrokerError where Kafka fails with an exception. The group then stays in its join phase without a
+        timer, until the next member joins or leaves.
         """
         self.timers.cancel(self.join_key)
         timeout = self.rebalance_timeout_ms
@@ -101,7 +101,7 @@ class RebalancingGroup(ClassicGroupMembers):
                 reason = "it did not join again within the rebalance timeout"
                 self.remove_member(ctx, member, reason, Departure.NOT_JOINED, timeout)
         if not self._has_joined_leader(ctx) and len(self.members):
-            # Only static members that have not come back are left; they stay until their sessions run out.
+            # Only static members that have not rejoined are left; they stay until their sessions expire.
             self._schedule_join(ctx)
             return EMPTY_RESULT
         self.generation_id += 1
@@ -144,7 +144,7 @@ class RebalancingGroup(ClassicGroupMembers):
         self._schedule_sync(ctx)
 
     def _has_joined_leader(self, ctx: HandlerContext) -> bool:
-        """Has the leader joined? If not, the first member that has leads from now on."""
+        """Has the leader joined? If not, the first member that has joined becomes leader."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is None:
             return False
@@ -161,18 +161,18 @@ class RebalancingGroup(ClassicGroupMembers):
     # --- answers
 
     def join_response(self, member: Member) -> JoinGroupResponse:
-        """What ``member`` is told of the present generation; only the leader learns who the members are."""
+        """The JoinGroup response of ``member`` for the current generation; only the leader gets the members."""
         return JoinGroupResponse(
             generation_id=self.generation_id,
             protocol_type=self.protocol_type,
-            protocol_name=self.protocol_name or None,  # an empty name is said to be none (``JoinGroupResponse``)
+            protocol_name=self.protocol_name or None,  # null for an empty name (``JoinGroupResponse``)
             leader=self.leader_id or "",
             member_id=member.member_id,
             members=self.joined_members() if self.leader_id == member.member_id else (),
         )
 
     def joined_members(self) -> tuple[JoinGroupResponseMember, ...]:
-        """Every member with its metadata for the voted protocol, static ones that did not return included.
+        """Every member with its metadata for the chosen protocol, including static members that did not rejoin.
 
         Raises UnexpectedBrokerError.
         """
@@ -186,9 +186,9 @@ class RebalancingGroup(ClassicGroupMembers):
         )
 
     def answer_syncs(self, ctx: HandlerContext, error: ErrorCode) -> None:
-        """Answer every parked SyncGroup, with the member's assignment or with ``error``.
+        """Answer every waiting SyncGroup, with the member's assignment or with ``error``.
 
-        The session of each starts anew: if it ran out while the request was parked, the member was not removed.
+        The session of each restarts: a member is not removed while its request waits.
         """
         for member in self.members.values():
             if member.parked_sync is None:
@@ -210,7 +210,7 @@ class RebalancingGroup(ClassicGroupMembers):
     def remove_member(
         self, ctx: HandlerContext, member: Member, reason: str, how: Departure, timeout_ms: int | None = None
     ) -> None:
-        """Remove ``member`` and its session timer; if it led, the first of the others leads. Emits both."""
+        """Remove ``member`` and its session timer; if it was the leader, the first other member becomes leader. Emits both."""
         led = self.leader_id == member.member_id
         self.timers.cancel(member.session_key)
         self.discard_member(member)
@@ -229,9 +229,9 @@ class RebalancingGroup(ClassicGroupMembers):
     def remove_and_answer_member(
         self, ctx: HandlerContext, member: Member, reason: str, how: Departure, timeout_ms: int | None = None
     ) -> None:
-        """Remove ``member``. Its parked JoinGroup is told UNKNOWN_MEMBER_ID, so that a client that is still alive joins again.
+        """Remove ``member``, and answer its waiting JoinGroup with UNKNOWN_MEMBER_ID, so that a live client joins again.
 
-        A parked SyncGroup of it is never answered, as in Kafka (``removeCurrentMemberFromClassicGroup``).
+        Its waiting SyncGroup is never answered, as in Kafka (``removeCurrentMemberFromClassicGroup``).
         """
         if member.parked_join is not None:
             refusal = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, leader="", member_id="", members=())
@@ -241,18 +241,18 @@ class RebalancingGroup(ClassicGroupMembers):
     # --- timers
 
     def restart_session(self, ctx: HandlerContext, member: Member, timeout_ms: int | None = None) -> None:
-        """Give ``member`` its whole session timeout (or ``timeout_ms``) from now on."""
+        """Restart the session timer of ``member``, with its session timeout or ``timeout_ms``."""
         now_ms = ctx.now_ms
         length = member.session_timeout_ms if timeout_ms is None else timeout_ms
         if member.timed_ms == length and self.timers.postpone(member.session_key, now_ms + length):
-            return  # as for every heartbeat
+            return  # the common case of a heartbeat
         member.timed_ms = length
         self.timers.schedule(
             member.session_key, now_ms + length, lambda due: self._session_expired(due, member, length)
         )
 
     def start_pending_session(self, ctx: HandlerContext, member_id: str, timeout_ms: int) -> None:
-        """The client that was given ``member_id`` has this long to come back with it."""
+        """Start the timer within which the pending member ``member_id`` must join."""
         self.timers.schedule(
             self.session_key(member_id),
             ctx.now_ms + timeout_ms,
@@ -260,7 +260,7 @@ class RebalancingGroup(ClassicGroupMembers):
         )
 
     def _session_expired(self, ctx: HandlerContext, member: Member, timeout_ms: int) -> CoordinatorResult:
-        """``member`` was silent for ``timeout_ms``. While a request of it is parked it stays: the answer restarts the timer."""
+        """The session of ``member`` expired. It stays while a request of it waits: the response restarts the timer."""
         if member.has_satisfied_heartbeat:
             return EMPTY_RESULT
         what = "its first JoinGroup waited for" if member.is_new else "nothing was heard of it in its session of"
@@ -275,7 +275,7 @@ class RebalancingGroup(ClassicGroupMembers):
             return EMPTY_RESULT
 
     def _pending_session_expired(self, ctx: HandlerContext, member_id: str, timeout_ms: int) -> CoordinatorResult:
-        """The client that was given ``member_id`` did not come back with it."""
+        """The pending member ``member_id`` did not join in time."""
         self.pending_join_members.discard(member_id)
         reason = f"it did not come back with its new id within {timeout_ms} ms"
         ctx.emit(
@@ -292,15 +292,15 @@ class RebalancingGroup(ClassicGroupMembers):
             return EMPTY_RESULT
 
     def _complete_join_if_all_joined(self, ctx: HandlerContext) -> CoordinatorResult:
-        """Unlike a leave, an expired session ends even the initial delay early if all others have joined."""
+        """Complete the join phase if all have joined; unlike a leave, an expired session even ends the initial delay early."""
         if self.state is GroupState.PREPARING_REBALANCE and self.all_joined:
             return self.complete_join(ctx)
         return EMPTY_RESULT
 
     def _schedule_join(self, ctx: HandlerContext) -> None:
-        """The join phase ends after the rebalance timeout.
+        """Let the join phase end after the rebalance timeout.
 
-        Never at this very moment: a timeout of 0 or less, which is allowed, must let time go on.
+        That is at least 1 ms from now: a timeout of 0, which is allowed, must not fire at the same time again.
         """
         self.timers.schedule(self.join_key, ctx.now_ms + max(self.rebalance_timeout_ms, 1), self._join_timed_out)
 
@@ -311,7 +311,7 @@ class RebalancingGroup(ClassicGroupMembers):
             return EMPTY_RESULT
 
     def _schedule_initial(self, ctx: HandlerContext, delay_ms: int, remaining_ms: int) -> None:
-        """Each slice of the delay in which another member came is followed by another, up to the rebalance timeout."""
+        """Schedule the initial delay; it is extended as long as members join, up to the rebalance timeout."""
 
         def slice_over(due: HandlerContext) -> CoordinatorResult:
             if not self.new_member_added or not remaining_ms:
@@ -326,10 +326,10 @@ class RebalancingGroup(ClassicGroupMembers):
         self.timers.schedule(self.join_key, ctx.now_ms + delay_ms, slice_over)
 
     def _schedule_sync(self, ctx: HandlerContext) -> None:
-        """Members that have not sent SyncGroup by then are removed, static ones too.
+        """Schedule the removal of members that have not sent SyncGroup in time, including static ones.
 
-        The timer is cancelled when no member is missing any more and when the next rebalance starts. A missing member may have
-        been replaced by a static member of a new id; in Kafka too that still ends the generation.
+        The timer is cancelled when no member is missing and when the next rebalance starts. If a missing static member was
+        replaced under a new id, the timer still ends the generation, as in Kafka.
         """
         timeout = self.rebalance_timeout_ms
 
@@ -346,14 +346,14 @@ class RebalancingGroup(ClassicGroupMembers):
     # --- records
 
     def empty_record(self) -> TypedRecord:
-        """The group as it is created: generation 0, no type, no members."""
+        """The record of a new group: generation 0, no type, no members."""
         value = GroupMetadataValue(
             protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp_ms=self._since()
         )
         return records.group_metadata(self.group_id, value)
 
     def metadata_record(self, assignments: Mapping[str, bytes]) -> TypedRecord:
-        """The group as it is now, its members with ``assignments`` (member id → bytes)."""
+        """The record of the group, its members with ``assignments`` (member id → bytes)."""
         members = tuple(
             MemberMetadata(
                 member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader sends the assignment, each member gets its part. Source: ``GroupMetadataManager.classicGroupSync``."""
+"""The SyncGroup handler of classic groups (``GroupMetadataManager.classicGroupSync``)."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import AssignmentReceived, Owners
 from groupcoord.coordinator.group import ClassicMembersGroup
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
@@ -61,7 +61,7 @@ def _run(
             return EMPTY_RESULT
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """An append failed or timed out, and the request still waits for the leader: it is refused."""
+        """An append failed or timed out while the request waits for the leader: refuse it."""
         if result.failed is not None:
             result.failed(later, error)
         if member.parked_sync is call:
@@ -72,7 +72,7 @@ def _run(
 
 
 def _invalid(call: Call, request: SyncGroupRequest) -> ApiError | None:
-    """What is wrong with the request itself."""
+    """The error of an invalid request, or None."""
     if call.version >= PROTOCOL_REQUIRED_FROM and (request.protocol_type is None or request.protocol_name is None):
         name = "protocol_type" if request.protocol_type is None else "protocol_name"
         return ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{name} is null, which v5 does not allow")
@@ -80,7 +80,7 @@ def _invalid(call: Call, request: SyncGroupRequest) -> ApiError | None:
 
 
 def _check(machine: GroupCoordinatorShard, request: SyncGroupRequest) -> tuple[ClassicGroup, Member]:
-    """Raises ApiError, in Kafka's order."""
+    """Validate the request, in Kafka's order. Raises ApiError."""
     group = machine.classic_group(request.group_id)
     if group is None or group.state is GroupState.EMPTY:
         what = "there is no group" if group is None else "nobody is in group"
@@ -101,7 +101,7 @@ def _check(machine: GroupCoordinatorShard, request: SyncGroupRequest) -> tuple[C
 def _store_assignment(
     ctx: HandlerContext, group: ClassicGroup, leader: Member, request: SyncGroupRequest
 ) -> CoordinatorResult:
-    """Members that the leader forgot get nothing; assignments of other ids are dropped; of two for one, the last counts.
+    """Store the leader's assignment. Members that it leaves out get an empty one; unknown ids are ignored; the last wins.
 
     Raises UnexpectedBrokerError.
     """
@@ -117,7 +117,7 @@ def _store_assignment(
     )
 
     def is_current() -> bool:
-        """If a member joined while the record was pending, the syncs are answered already."""
+        """Is it still this generation? If a member joined while the record was pending, every SyncGroup is answered already."""
         return group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation
 
     def stored(later: HandlerContext) -> None:
@@ -132,7 +132,7 @@ def _store_assignment(
             for member in group.members.values():
                 member.assignment = b""
             group.answer_syncs(later, response_error(error))
-            # No member has joined again yet, so that this writes nothing.
+            # No member has rejoined yet, so this returns no records.
             group.prepare_rebalance(later, f"the assignment could not be stored: {error.name}")
 
     return CoordinatorResult(
@@ -149,7 +149,7 @@ _OPERATION = GroupOperation(_run, _refused)
 
 
 def _owners(protocol_type: str | None, assignments: Mapping[str, bytes]) -> Owners | None:
-    """Who gets which partitions, for people; None if the bytes are not a consumer's assignment."""
+    """The decoded assignment, for the event; None if the bytes are not a consumer's assignment."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     owners: dict[str, tuple[tuple[str, int], ...]] = {}

@@ -1,1 +1,1 @@
-"""Consumer groups of KIP-848: the coordinator assigns, and every member is reconciled by its own heartbeats."""
+"""Consumer groups (KIP-848), in which the coordinator assigns, and each member reconciles by its own heartbeats."""

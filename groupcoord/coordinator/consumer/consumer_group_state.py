@@ -1,4 +1,7 @@
-"""A consumer group as its records have it. Sources: ``ConsumerGroup``, ``ModernGroup``, ``GroupMetadataManager.replay``."""
+"""The state of a consumer group that its records define: epochs, members, target assignment, regular expressions.
+
+Sources: ``ConsumerGroup``, ``ModernGroup``, ``GroupMetadataManager.replay``.
+"""
 
 import enum
 import uuid
@@ -22,31 +25,31 @@ from groupcoord.protocol.coordinator_records import consumer_group as stored
 from groupcoord.protocol.errors import ErrorCode, WireError
 
 MEMBER_EPOCHS_FROM = 9
-"""The first version of OffsetCommit that knows member epochs."""
+"""The first version of OffsetCommit with member epochs."""
 
 NO_MEMBER_EPOCH = -1
-"""The epoch in a TxnOffsetCommit of a producer that speaks for no member."""
+"""The epoch in a TxnOffsetCommit without group metadata of a member."""
 
 REFRESH_INTERVAL_MS = 2_147_483_647
-"""After that time a group looks at its topics again even if nobody says that they changed."""
+"""The interval at which a group refreshes its topic metadata even without a notification of changes."""
 
 
 class ConsumerGroupState(enum.StrEnum):
-    """Source: ``ConsumerGroup.ConsumerGroupState``."""
+    """The state of a consumer group (``ConsumerGroup.ConsumerGroupState``)."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
-    """The group has changed since its target assignment was computed."""
+    """The group epoch is ahead of the target assignment."""
     RECONCILING = "Reconciling"
     """Some members have not reached the target assignment yet."""
     STABLE = "Stable"
 
 
 class Epochs(NamedTuple):
-    """What records say of the group as a whole: its epoch, and that of its target assignment.
+    """The group epoch, the epoch of the target assignment, and other fields of the whole group.
 
-    ``metadata_hash`` is over the topics that it subscribes to; ``assigned_at_ms`` is when the target assignment was computed, 0
-    if never; ``has_topics_record`` says that a Kafka up to 4.0 left a record of the topics.
+    ``metadata_hash`` is over the subscribed topics; ``assigned_at_ms`` is when the target assignment was computed, 0 if never;
+    ``has_topics_record``: the log has a ConsumerGroupPartitionMetadata record, as Kafka up to 4.0 wrote.
     """
 
     group: int = 1
@@ -57,7 +60,7 @@ class Epochs(NamedTuple):
 
 
 class GroupSnapshot(NamedTuple):
-    """A group without writes that are pending. ``members`` are in Kafka's order."""
+    """The committed state of a group, without pending writes. ``members`` are in Kafka's order."""
 
     epochs: Epochs
     members: Sequence[ConsumerMember]
@@ -65,7 +68,7 @@ class GroupSnapshot(NamedTuple):
 
     @property
     def state(self) -> ConsumerGroupState:
-        """The state that follows from it."""
+        """The group state that these fields imply."""
         epoch = self.epochs.assignment
         if not self.members:
             return ConsumerGroupState.EMPTY
@@ -76,7 +79,7 @@ class GroupSnapshot(NamedTuple):
 
 
 class ConsumerGroupTables(Group):
-    """The tables of one group. Only ``apply`` changes them."""
+    """The tables of one group, which only ``apply`` changes."""
 
     type: ClassVar[GroupType] = GroupType.CONSUMER
     protocol_type: str | None = "consumer"
@@ -93,7 +96,7 @@ class ConsumerGroupTables(Group):
             context.undo, self._regex_changed, self._restored
         )
         self._index: MemberIndex | None = MemberIndex()
-        # When and at which epoch the group looked at its topics, and in which version of them; no record says it.
+        # When, at which epoch and in which version the group last refreshed its topic metadata; this is not in any record.
         self._refresh_at_ms = self._refreshed_epoch = 0
         self._topics_version: int | None = None
 
@@ -110,8 +113,8 @@ class ConsumerGroupTables(Group):
 
     @property
     def index(self) -> MemberIndex:
-        """What follows from the members."""
-        if self._index is None:  # a write was undone
+        """The aggregates of the members."""
+        if self._index is None:  # reset, because a write was undone
             self._index = MemberIndex()
             for member in self.members.values():
                 self._index.add(member)
@@ -137,7 +140,7 @@ class ConsumerGroupTables(Group):
 
     @property
     def counts(self) -> SubscriptionCounts:
-        """Who subscribes to what."""
+        """The subscription counts."""
         return self.index.counts
 
     def member(self, member_id: str) -> ConsumerMember:
@@ -148,31 +151,31 @@ class ConsumerGroupTables(Group):
         return member
 
     def unknown_member(self, member_id: str) -> ApiError:
-        """There is no such member."""
+        """The error for a member that does not exist."""
         return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that has ``instance_id``, or None."""
+        """The static member with ``instance_id``, or None."""
         member_id = None if instance_id is None else self.index.static.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target(self, member_id: str, instance_id: str | None = None) -> Target:
-        """What the member is to have; for a static one, what its instance is to have."""
+        """The target assignment of the member; of a static member, that of its instance id."""
         if instance_id is not None:
             member_id = self.index.static.get(instance_id, "")
         return self.targets.get(member_id, NO_TARGET)
 
     def partition_epoch(self, topic_id: uuid.UUID, partition: int) -> int:
-        """At which member epoch a partition is owned; FREE if it is not."""
+        """The member epoch at which a partition is owned; FREE if it is not."""
         return self.index.partition_epochs.get(topic_id, _NONE).get(partition, FREE)
 
     def subscribed_topics(self, member: ConsumerMember) -> frozenset[str]:
-        """The topics that ``member`` names, and those that its regular expression matched."""
+        """The topics that ``member`` subscribes to by name, and those that its regular expression matched."""
         resolved = self.regexes.get(member.topic_regex) if member.topic_regex else None
         return member.topics if resolved is None else member.topics | resolved.topics
 
     def has_metadata_expired(self, now_ms: int) -> bool:
-        """Has the group to look at its topics again? Also if the write in which it did so failed."""
+        """Must the group refresh its topic metadata? Also true if the write of the last refresh failed."""
         return (
             self._topics_version != self.context.topics.view.version
             or now_ms >= self._refresh_at_ms
@@ -180,18 +183,18 @@ class ConsumerGroupTables(Group):
         )
 
     def refreshed(self, now_ms: int, epoch: int) -> None:
-        """The group looked at its topics, and is at ``epoch`` then."""
+        """Note that the group refreshed its topic metadata, and is at ``epoch`` then."""
         self._refresh_at_ms, self._refreshed_epoch = now_ms + REFRESH_INTERVAL_MS, epoch
         self._topics_version = self.context.topics.view.version
 
     def named(self, partitions: Mapping[uuid.UUID, Iterable[int]]) -> tuple[tuple[str, int], ...]:
-        """(topic, partition) pairs, for people."""
+        """Convert topic ids to (topic name, partition) pairs, for events."""
         name_of = self.context.topics.view.topic_name
         named = [(name_of(topic_id) or str(topic_id), of_topic) for topic_id, of_topic in partitions.items()]
         return tuple((name, partition) for name, of_topic in named for partition in sorted(of_topic))
 
     def snapshot(self, pending: Iterable[UndoLog]) -> GroupSnapshot:
-        """The group before the writes that are ``pending``, oldest first."""
+        """The group without the ``pending`` writes, oldest first."""
         logs = list(pending)
         members = [member for _, member in self.members.in_order_before(logs)]
         return GroupSnapshot(self._epochs.before(logs), members, dict(self.targets.in_order_before(logs)))
@@ -218,7 +221,7 @@ class ConsumerGroupTables(Group):
     def validate_transactional_offset_commit(
         self, member_id: str, instance_id: str | None, generation: int
     ) -> AcceptPartition | None:
-        """See Group. A producer does not know STALE_MEMBER_EPOCH."""
+        """See Group. The error is ILLEGAL_GENERATION, because producers do not know STALE_MEMBER_EPOCH."""
         names_nobody = generation == NO_MEMBER_EPOCH and not member_id and instance_id is None
         if names_nobody or (generation < 0 and self.is_empty):
             return None
@@ -258,7 +261,7 @@ class ConsumerGroupTables(Group):
         return self.tombstones_but()
 
     def tombstones_but(self, replaced: str = "", by: str = "") -> Sequence[TypedRecord]:
-        """The records that remove the group, where member ``replaced`` was replaced ``by`` another before."""
+        """The records that delete the group, after member ``replaced`` was replaced ``by`` another."""
         members = [by if member_id == replaced else member_id for member_id, _ in self.members.in_order()]
         group_id = self.group_id
         return [
@@ -274,9 +277,9 @@ class ConsumerGroupTables(Group):
     # --- records
 
     def apply(self, record: TypedRecord) -> bool:  # noqa: C901, PLR0912 - one case for each type of record
-        """Change the tables as ``record`` says; is the group gone then?
+        """Apply ``record`` to the tables; returns whether the group is deleted.
 
-        Raises WireError for a tombstone that comes too early, over which Kafka fails, too.
+        Raises WireError for a tombstone that comes too early, which makes Kafka fail, too.
         """
         key, value = record.key, record.value
         match key:
@@ -333,7 +336,7 @@ class ConsumerGroupTables(Group):
         return self.members.get(member_id) or ConsumerMember(member_id=member_id)
 
     def set_epochs(self, **changes: Any) -> None:
-        """Change some of the epochs."""
+        """Replace some fields of the epochs."""
         self._epochs.set(self.epochs._replace(**changes))
 
     def _member_changed(self, before: ConsumerMember | None, after: ConsumerMember | None) -> None:
@@ -363,9 +366,9 @@ def _target(value: stored.ConsumerGroupTargetAssignmentMemberValue) -> Target:
 
 
 def _accept_at(member: ConsumerMember, generation: int, code: ErrorCode) -> AcceptPartition | None:
-    """What accepts partitions that ``member`` commits at that epoch; None: all. Raises ApiError (``code``).
+    """The check of each partition that ``member`` commits at that epoch; None accepts all. Raises ApiError (``code``).
 
-    It may be behind its epoch with partitions that it has had since (KIP-1251).
+    An older epoch is accepted for partitions that the member has owned since that epoch (KIP-1251).
     """
     if generation == member.member_epoch:
         return None
@@ -391,8 +394,8 @@ _NONE: Mapping[int, int] = {}
 
 
 def _ignore(_: Target | None, __: Target | None) -> None:
-    """Nothing follows from targets."""
+    """Targets have no aggregates."""
 
 
 def _nothing() -> None:
-    """Nothing follows from targets."""
+    """Targets have no aggregates."""

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe. Sources: ``GroupCoordinatorService.consumerGroupDescribe``, ``ConsumerGroup.asDescribedGroup``."""
+"""The ConsumerGroupDescribe handler.
+
+Sources: ``GroupCoordinatorService.consumerGroupDescribe``, ``ConsumerGroup.asDescribedGroup``.
+"""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -8,8 +11,8 @@ from groupcoord.coordinator.consumer.group import require_consumer_group
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from groupcoord.coordinator.error_mapping import emit_refusal, error_message
 from groupcoord.coordinator.group_admin import ALL_GROUP_OPERATIONS, NOT_ASKED_FOR, ShardOf, by_shard
-from groupcoord.coordinator.group_shard import CommittedView
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.group_coordinator_shard import CommittedView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -28,7 +31,7 @@ def consumer_group_describe(
     call: Call,
     request: ConsumerGroupDescribeRequest,
 ) -> None:
-    """Answer ``call`` with each group as it is stored."""
+    """Answer ``call`` with the committed state of each group."""
     if not config.serves_consumer_groups:
         code = ErrorCode.UNSUPPORTED_VERSION
         refused = tuple(DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids)

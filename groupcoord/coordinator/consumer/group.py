@@ -1,6 +1,6 @@
-"""A consumer group (KIP-848), with what members of the classic protocol ask: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""ConsumerGroup, and its handling of JoinGroup, SyncGroup, Heartbeat and LeaveGroup from members of the classic protocol.
 
-They are members like others; the coordinator assigns for them, too, and tells them to join again when there is something new.
+The coordinator assigns for such members, too, and makes them join again when their assignment changes (KIP-848).
 Sources: ``ConsumerGroup``; ``GroupMetadataManager``: ``classicGroupJoinToConsumerGroup``, ``classicGroupSyncToConsumerGroup``,
 ``classicGroupHeartbeatToConsumerGroup``, ``classicGroupLeaveToConsumerGroup``.
 """
@@ -45,7 +45,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
     """One consumer group."""
 
     def describe(self) -> DescribedGroup:
-        """See Group; DescribeGroups only knows classic groups."""
+        """See Group; DescribeGroups describes only classic groups."""
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a classic group.")
 
     def state_before(self, pending: Iterable[UndoLog]) -> str:
@@ -53,7 +53,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
         return self.snapshot(pending).state
 
     def join(self, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> CoordinatorResult:
-        """A member of the classic protocol joins, or joins again. Raises ApiError."""
+        """JoinGroup: a member of the classic protocol joins or rejoins. Raises ApiError."""
         if not migration.accepts_classic_members(self.context.config):
             why = (
                 f"Cannot join the consumer group {self.group_id} with the classic protocol because the group migration is "
@@ -125,7 +125,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
         return CoordinatorResult(response=response, records=written, stored=stored)
 
     def sync(self, ctx: HandlerContext, call: Call, request: SyncGroupRequest) -> CoordinatorResult:
-        """A member of the classic protocol asks for its assignment. Raises ApiError."""
+        """SyncGroup: a member of the classic protocol gets its assignment. Raises ApiError."""
         member = _classic_member(self, request.member_id, request.group_instance_id)
         _require_generation(member, request.generation_id)
         if member.classic is None:
@@ -160,7 +160,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
         return CoordinatorResult(stored=stored, failed=failed)
 
     def heartbeat(self, ctx: HandlerContext, request: HeartbeatRequest) -> CoordinatorResult:
-        """A member of the classic protocol is alive, and learns whether it has to join again. Raises ApiError."""
+        """Heartbeat: renews the session; the error says whether the member must join again. Raises ApiError."""
         member = _classic_member(self, request.member_id, request.group_instance_id)
         _require_generation(member, request.generation_id)
         self.restart_session(ctx, member)
@@ -175,7 +175,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
         return CoordinatorResult(response=HeartbeatResponse())
 
     def leave(self, ctx: HandlerContext, call: Call, request: LeaveGroupRequest) -> CoordinatorResult:
-        """Members leave, of whichever protocol; the group is at its next epoch once, however many they are."""
+        """LeaveGroup: members of either protocol leave; the group epoch is bumped once, however many they are."""
         answers, leaving = [], {}
         for who in request.members:
             code = ErrorCode.NONE
@@ -198,7 +198,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
-    """What the member says in the first of its protocols. Raises UnexpectedBrokerError, as Kafka fails here."""
+    """The subscription in the first protocol of the request. Raises UnexpectedBrokerError if it is invalid, as Kafka fails."""
     try:
         return read_subscription(request.protocols[0].metadata)
     except WireError as problem:
@@ -234,7 +234,7 @@ def _updated(
 
 
 def _waits_for_others(group: ConsumerGroupSessions, member: ConsumerMember) -> bool:
-    """Is there a partition that the member is to have and another one still has?"""
+    """Is a partition of the member's target assignment still owned by another member?"""
     return any(
         partition not in member.assigned.get(topic_id, {}) and group.partition_epoch(topic_id, partition) != FREE
         for topic_id, partitions in group.target(member.member_id).items()
@@ -243,7 +243,7 @@ def _waits_for_others(group: ConsumerGroupSessions, member: ConsumerMember) -> b
 
 
 def _classic_member(group: ConsumerGroupSessions, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member that a request speaks for. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    """The classic member that sent a request. Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
     if instance_id is None:
         member = group.member(member_id)
     else:
@@ -261,7 +261,7 @@ def _require_generation(member: ConsumerMember, generation_id: int) -> None:
 
 
 def require_consumer_group(group: Group | None, group_id: str) -> ConsumerGroup:
-    """The group called ``group_id``. Raises ApiError (GROUP_ID_NOT_FOUND) if it is none, or of another kind."""
+    """``group`` as a consumer group. Raises ApiError (GROUP_ID_NOT_FOUND) if it is None or of another type."""
     if isinstance(group, ConsumerGroup):
         return group
     what = "not found" if group is None else "is not a consumer group"

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: join, stay, leave. Sources: ``GroupCoordinatorService.consumerGroupHeartbeat``,
+"""The ConsumerGroupHeartbeat handler: join, heartbeat, leave. Sources: ``GroupCoordinatorService.consumerGroupHeartbeat``,
 ``GroupMetadataManager.consumerGroupHeartbeat`` and ``consumerGroupLeave``; KIP-848.
 """
 
@@ -15,7 +15,7 @@ from groupcoord.coordinator.consumer.reconciliation import Owned
 from groupcoord.coordinator.error_mapping import emit_refusal, error_message, response_error
 from groupcoord.coordinator.events import Departure, GroupCreated, GroupMigrated, StaticMemberAway
 from groupcoord.coordinator.group import GroupType
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
@@ -27,13 +27,13 @@ from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, Consumer
 
 MEMBER_ID_REQUIRED_FROM = 1  # KIP-1082
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-"""What ``String.trim`` takes away."""
+"""The characters that ``String.trim`` removes."""
 
 
 def consumer_group_heartbeat(
     shard: RuntimeShard, ctx: HandlerContext, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> None:
-    """Answer ``call`` when what follows from it is stored."""
+    """Answer ``call`` when its records are stored."""
     try:
         _require_valid(shard.machine, call, request)
     except ApiError as refusal:
@@ -43,7 +43,7 @@ def consumer_group_heartbeat(
 
 
 def _require_valid(shard: GroupCoordinatorShard, call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
-    """Raises ApiError, in Kafka's order."""
+    """Validate the request, in Kafka's order. Raises ApiError."""
     if not shard.config.serves_consumer_groups:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     epoch = request.member_epoch
@@ -132,9 +132,9 @@ def _run(
 def _group(
     shard: GroupCoordinatorShard, ctx: HandlerContext, group_id: str, written: list[TypedRecord], *, joins: bool
 ) -> tuple[ConsumerGroup, list[ConsumerMember]]:
-    """The group that a member is in, or ``joins``, and the members it has from its time as a classic group.
+    """The group of the member, created or converted if it ``joins``, and the members converted from a classic group.
 
-    A new one is in the shard when its records are applied. Raises ApiError (GROUP_ID_NOT_FOUND).
+    A new group is in the shard only when its records are applied. Raises ApiError (GROUP_ID_NOT_FOUND).
     """
     group = shard.groups.get(group_id)
     if group is None and not joins:
@@ -156,7 +156,7 @@ def _group(
 
 
 def _updated(member: ConsumerMember, call: Call, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """The member with what the request says; the same object if that is nothing new."""
+    """The member with the fields of the request; the same object if nothing changes."""
     said = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
@@ -211,7 +211,7 @@ def _leave(
 def _go_away(
     group: ConsumerGroup, member: ConsumerMember, response: ConsumerGroupHeartbeatResponse, instance_id: str
 ) -> CoordinatorResult:
-    """The static member leaves for now: it keeps what it has until its session ends."""
+    """A static member leaves temporarily (epoch -2): it keeps its assignment until its session expires."""
     away = dataclasses.replace(
         member,
         member_epoch=AWAY_EPOCH,

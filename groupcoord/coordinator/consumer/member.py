@@ -1,4 +1,7 @@
-"""A member of a consumer group, as its records have it. Sources: ``ConsumerGroupMember``, ``MemberState``."""
+"""ConsumerMember: the state of a member of a consumer group that its records define.
+
+Sources: ``ConsumerGroupMember``, ``MemberState``.
+"""
 
 import dataclasses
 import enum
@@ -16,10 +19,10 @@ from groupcoord.protocol.coordinator_records.consumer_group import (
 )
 
 Assigned: TypeAlias = Mapping[uuid.UUID, Mapping[int, int]]
-"""Topic id → partition → the member epoch at which it was assigned (KIP-1251). Both in the order of Java's ``HashMap``."""
+"""Topic id → partition → member epoch of its assignment (KIP-1251), both in the order of Java's ``HashMap``."""
 
 Target: TypeAlias = Mapping[uuid.UUID, tuple[int, ...]]
-"""Topic id → the partitions that a member is to have, in the order of Java's ``HashMap`` and ``HashSet``."""
+"""The target assignment of a member: topic id → partitions, in the order of Java's ``HashMap`` and ``HashSet``."""
 
 NOTHING: Assigned = {}
 NO_TARGET: Target = {}
@@ -27,20 +30,20 @@ NO_TARGET: Target = {}
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 AWAY_EPOCH = -2
-"""What a member sends in place of its epoch: it joins, it leaves, it leaves for now as a static member (KIP-848)."""
+"""Epochs in a heartbeat with which a member joins, leaves, or leaves temporarily as a static member (KIP-848)."""
 
 
 class MemberState(enum.IntEnum):
-    """Where a member is on its way to the target assignment; records have these numbers."""
+    """The reconciliation state of a member (``MemberState``); the values are those in records."""
 
     STABLE = 0
-    """It has what it is to have, as far as anyone knows."""
+    """Its assignment is its target assignment."""
     UNREVOKED_PARTITIONS = 1
-    """It has yet to give partitions back."""
+    """It has to revoke partitions."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have yet to give back."""
+    """It waits for partitions that other members have not released yet."""
     UNKNOWN = 127
-    """A newer Kafka wrote something else."""
+    """A state that a newer Kafka wrote."""
 
 
 _STATES = frozenset(MemberState)
@@ -48,9 +51,9 @@ _STATES = frozenset(MemberState)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """One member. ``classic`` is None for one that speaks the consumer protocol.
+    """One member (``ConsumerGroupMember``). ``classic`` is None for a member of the consumer protocol.
 
-    ``assigned`` is what it may use, ``revoking`` what it has yet to give back; nobody else gets either.
+    ``assigned`` are the partitions it may consume, ``revoking`` those it must release; no other member gets either.
     """
 
     member_id: str
@@ -71,12 +74,12 @@ class ConsumerMember:
 
     @property
     def is_classic(self) -> bool:
-        """Does it speak the classic protocol?"""
+        """Is it a member of the classic protocol?"""
         return self.classic is not None
 
     @property
     def session_timeout_ms(self) -> int | None:
-        """What a member of the classic protocol asked for; None for others, to which the group's applies."""
+        """The session timeout of a member of the classic protocol; None for others, for which the group's applies."""
         return None if self.classic is None else self.classic.session_timeout_ms
 
     def is_reconciled_to(self, epoch: int) -> bool:
@@ -84,7 +87,7 @@ class ConsumerMember:
         return self.state is MemberState.STABLE and self.member_epoch == epoch
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
-        """The member as this record has it."""
+        """The member with the fields of this record."""
         return dataclasses.replace(
             self,
             instance_id=value.instance_id,
@@ -99,7 +102,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> "ConsumerMember":
-        """The member as this record has it."""
+        """The member with the fields of this record."""
         return dataclasses.replace(
             self,
             member_epoch=value.member_epoch,
@@ -110,12 +113,12 @@ class ConsumerMember:
         )
 
     def without_assignment(self) -> "ConsumerMember":
-        """The member as the tombstone of its assignment leaves it."""
+        """The member after the tombstone of its current assignment."""
         return dataclasses.replace(self, member_epoch=-1, previous_member_epoch=-1, assigned=NOTHING, revoking=NOTHING)
 
 
 def _assigned(listed: Iterable[CurrentPartitions], member_epoch: int) -> Assigned:
-    """Without epochs of their own, as records before Kafka 4.3 are, partitions have the member's."""
+    """Decode an assignment; partitions without assignment epochs (records before Kafka 4.3) get the member epoch."""
     by_topic: dict[uuid.UUID, dict[int, int]] = {}
     for topic in listed:
         epochs = topic.assignment_epochs
@@ -131,7 +134,7 @@ def _topic_id(topic_id: uuid.UUID | None) -> uuid.UUID:
 
 
 def current_partitions(assigned: Assigned) -> tuple[CurrentPartitions, ...]:
-    """``assigned`` as a record has it."""
+    """Encode ``assigned`` for a record."""
     return tuple(
         CurrentPartitions(topic_id=topic_id, partitions=tuple(of_topic), assignment_epochs=tuple(of_topic.values()))
         for topic_id, of_topic in assigned.items()

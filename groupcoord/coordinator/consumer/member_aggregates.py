@@ -1,4 +1,7 @@
-"""What follows from the members of a consumer group, kept up to date member by member. Source: ``ConsumerGroup``."""
+"""Aggregates over the members of a consumer group (subscription counts, owners, assignors), updated incrementally.
+
+Source: ``ConsumerGroup``.
+"""
 
 import uuid
 from collections import Counter
@@ -13,7 +16,7 @@ K = TypeVar("K", str, int)
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a regular expression matched at ``at_ms``, in ``version`` of the cluster's metadata."""
+    """The topics that a regular expression matched at ``at_ms``, in ``version`` of the topic metadata."""
 
     topics: frozenset[str]
     version: int
@@ -21,7 +24,7 @@ class ResolvedRegex(NamedTuple):
 
 
 class SubscriptionCounts(NamedTuple):
-    """How many members name each topic, how many expressions match it, and how many members have which expression.
+    """The number of members that subscribe to each topic by name, of expressions that match it, and of members per expression.
 
     Sources: ``SubscriptionCount``, ``ConsumerGroup.subscribedRegularExpressions``.
     """
@@ -31,29 +34,29 @@ class SubscriptionCounts(NamedTuple):
     regexes: dict[str, int]
 
     def copy(self) -> "SubscriptionCounts":
-        """Counts that can be changed by themselves."""
+        """An independent copy."""
         return SubscriptionCounts(dict(self.by_name), dict(self.by_regex), dict(self.regexes))
 
     def topics(self) -> set[str]:
-        """All topics that are subscribed to."""
+        """All subscribed topics."""
         return self.by_name.keys() | self.by_regex.keys()
 
     def add(self, member: ConsumerMember, change: int = 1) -> None:
-        """Count a member, or with a ``change`` of -1 a member less."""
+        """Add a member or, with a ``change`` of -1, remove it."""
         for topic in member.topics:
             _count(self.by_name, topic, change)
         if member.topic_regex:
             _count(self.regexes, member.topic_regex, change)
 
     def add_matches(self, resolved: ResolvedRegex, change: int = 1) -> None:
-        """Count what an expression matches."""
+        """Add (or remove) the matches of an expression."""
         for topic in resolved.topics:
             _count(self.by_regex, topic, change)
 
     def subscription_type(self, members: int) -> SubscriptionType:
-        """Do all of so many ``members`` subscribe to the same?"""
+        """HOMOGENEOUS if all of ``members`` members have the same subscription."""
         if self.regexes:
-            # Each member has one expression at most: with two, none is everyone's.
+            # Each member has at most one expression, so with two of them the subscriptions differ.
             same = (
                 members in self.regexes.values()
                 and not self.by_name
@@ -75,7 +78,7 @@ def _count(counts: dict[K, int], name: K, change: int) -> None:
 
 
 class MemberIndex:
-    """What is looked up of the members of one group."""
+    """Lookup tables over the members of one group."""
 
     def __init__(self) -> None:
         self.counts = SubscriptionCounts({}, {}, {})
@@ -93,7 +96,7 @@ class MemberIndex:
         """Topic id → partition → the epoch of the member that has it, or has yet to give it back."""
 
     def add(self, member: ConsumerMember) -> None:
-        """Take a member in."""
+        """Add a member."""
         self.counts.add(member)
         if member.server_assignor is not None:
             self.assignors.put(member.server_assignor, self.assignors.get(member.server_assignor, 0) + 1)
@@ -109,7 +112,7 @@ class MemberIndex:
                 self.partition_epochs.setdefault(topic_id, {}).update(dict.fromkeys(of_topic, member.member_epoch))
 
     def remove(self, member: ConsumerMember) -> None:
-        """Leave a member out."""
+        """Remove a member."""
         self.counts.add(member, -1)
         if member.server_assignor is not None:
             left = self.assignors[member.server_assignor] - 1
@@ -134,7 +137,7 @@ class MemberIndex:
                     self.partition_epochs.pop(topic_id, None)
 
     def preferred_assignor(self, *, without: ConsumerMember | None, plus: ConsumerMember | None) -> str | None:
-        """The assignor that most members ask for, once a member is exchanged for another; None if none asks.
+        """The assignor that most members prefer, after replacing a member by another; None if none has a preference.
 
         Source: ``ConsumerGroup.computePreferredServerAssignor``.
         """

@@ -1,4 +1,4 @@
-"""The timers of the members of a consumer group, and how members are removed.
+"""The session, rebalance, join and sync timers of members of a consumer group, and the removal of members.
 
 Sources: ``GroupMetadataManager``: ``scheduleConsumerGroupSessionTimeout`` and its neighbours, ``consumerGroupFenceMembers``.
 """
@@ -17,19 +17,19 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 
 SESSION, REBALANCE, JOIN, SYNC = "session", "rebalance", "member-join", "member-sync"
-"""The kinds of timers of a member. ``rebalance`` runs while it has to give partitions back (KIP-848); the last two are of
-members of the classic protocol, which have to send JoinGroup and SyncGroup in time."""
+"""The kinds of member timers. ``rebalance`` runs while the member must revoke partitions (KIP-848); the last two limit the time
+in which a member of the classic protocol must send JoinGroup and SyncGroup."""
 
 _KINDS = (SESSION, REBALANCE, JOIN, SYNC)
 
 
 class ConsumerGroupSessions(ConsumerGroupTables):
-    """A group whose members have timers."""
+    """A consumer group with member timers."""
 
     # --- timers
 
     def restart_session(self, ctx: HandlerContext, member: ConsumerMember) -> None:
-        """The member has its whole session timeout again."""
+        """Restart the session timer of the member."""
         timeout_ms = member.session_timeout_ms
         if timeout_ms is None:
             timeout_ms = self.context.config_of(self.group_id).session_timeout_ms
@@ -40,7 +40,7 @@ class ConsumerGroupSessions(ConsumerGroupTables):
             self._remove_at(key, at_ms, timeout_ms, why, Departure.SESSION_OVER)
 
     def start_revocation_timer(self, ctx: HandlerContext, member: ConsumerMember) -> None:
-        """The member has its rebalance timeout to give back what it has to, and leave its epoch."""
+        """Start the rebalance timer, within which the member must revoke its partitions and leave its epoch."""
         key = TimerKey(REBALANCE, self.group_id, member.member_id)
         epoch, timeout_ms = member.member_epoch, member.rebalance_timeout_ms
         self._remove_at(
@@ -53,7 +53,7 @@ class ConsumerGroupSessions(ConsumerGroupTables):
         )
 
     def start_join_timer(self, ctx: HandlerContext, member: ConsumerMember) -> None:
-        """A member of the classic protocol was told to join again, and has its rebalance timeout, from the first time on."""
+        """Start the timer within which a classic member must rejoin; a running timer is not restarted."""
         key = TimerKey(JOIN, self.group_id, member.member_id)
         if key not in self.context.timers:
             timeout_ms = member.rebalance_timeout_ms
@@ -61,13 +61,13 @@ class ConsumerGroupSessions(ConsumerGroupTables):
             self._remove_at(key, ctx.now_ms + timeout_ms, timeout_ms, why, Departure.NOT_JOINED)
 
     def start_sync_timer(self, ctx: HandlerContext, member_id: str, timeout_ms: int) -> None:
-        """A member of the classic protocol has joined, and has that time to send SyncGroup."""
+        """Start the timer within which a classic member that has joined must send SyncGroup."""
         key = TimerKey(SYNC, self.group_id, member_id)
         why = f"it did not send SyncGroup within {timeout_ms} ms"
         self._remove_at(key, ctx.now_ms + timeout_ms, timeout_ms, why, Departure.NOT_SYNCED)
 
     def cancel_timer(self, kind: str, member_id: str) -> None:
-        """Forget a timer of a member."""
+        """Cancel a timer of a member."""
         self.context.timers.cancel(TimerKey(kind, self.group_id, member_id))
 
     def _remove_at(
@@ -80,7 +80,7 @@ class ConsumerGroupSessions(ConsumerGroupTables):
         holds: Callable[[ConsumerMember], bool] = lambda _: True,
     ) -> None:
         def expire(ctx: HandlerContext) -> CoordinatorResult:
-            # The group may have gone, or become another one of the same name.
+            # The group may have been deleted or replaced by another of the same name.
             group = self.context.groups.get(self.group_id)
             member = group.members.get(key.subject) if isinstance(group, ConsumerGroupSessions) else None
             if member is None or not isinstance(group, ConsumerGroupSessions) or not holds(member):
@@ -101,9 +101,9 @@ class ConsumerGroupSessions(ConsumerGroupTables):
         response: Any = None,
         timeout_ms: int | None = None,
     ) -> CoordinatorResult:
-        """Remove ``members``, because of ``reason``: the group is at its next epoch then.
+        """Remove ``members`` because of ``reason``, and bump the group epoch.
 
-        If only members of the classic protocol are left, it becomes a classic group, where that is allowed.
+        If only members of the classic protocol are left, it becomes a classic group, if the migration policy allows.
         """
         if not members:
             return CoordinatorResult(response=response)
@@ -155,7 +155,7 @@ class ConsumerGroupSessions(ConsumerGroupTables):
         ]
 
     def _unused_regexes(self, without: Sequence[ConsumerMember]) -> list[str]:
-        """The expressions that no member has any more."""
+        """The regular expressions that no member has any more."""
         counts = Counter(member.topic_regex for member in without if member.topic_regex)
         return [regex for regex, count in counts.items() if self.counts.regexes.get(regex) == count]
 

@@ -1,6 +1,6 @@
-"""What a member says when it joins or heartbeats, taken into its group: the records that follow, in Kafka's order.
+"""MemberUpdate: applies a join or heartbeat of a member to its consumer group, and collects the records in Kafka's order.
 
-Shared by ConsumerGroupHeartbeat and by JoinGroup of members of the classic protocol. Sources: ``GroupMetadataManager``:
+Shared by ConsumerGroupHeartbeat and by JoinGroup of classic members. Sources: ``GroupMetadataManager``:
 ``consumerGroupHeartbeat``, ``classicGroupJoinToConsumerGroup``, ``maybeUpdateRegularExpressions``,
 ``updateSubscriptionMetadata``, ``maybeUpdateTargetAssignment``, ``maybeReconcile``; ``TargetAssignmentBuilder``.
 """
@@ -32,14 +32,14 @@ from groupcoord.coordinator.events import (
     SubscriptionChanged,
     TargetAssignmentComputed,
 )
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import compare_key, hash_order, hash_set_order, string_hash
 
 
 class _RegexChange(enum.Enum):
-    """Source: ``UpdateRegularExpressionStatus``."""
+    """How the regular expressions have changed (``UpdateRegularExpressionStatus``)."""
 
     NONE = "no change"
     UPDATED = "updated"
@@ -47,16 +47,16 @@ class _RegexChange(enum.Enum):
 
 
 class TargetOfMember(NamedTuple):
-    """What a member is to have at ``epoch``."""
+    """The target assignment of a member at ``epoch``."""
 
     epoch: int
     partitions: Target
 
 
 class MemberUpdate:
-    """One request of one member: ``member`` becomes ``updated``, with ``written`` records.
+    """One request of one member: ``member`` becomes ``updated``, with the records in ``written``.
 
-    The tables of ``group`` stay as they are until the records are applied.
+    The tables of ``group`` do not change before the records are applied.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class MemberUpdate:
     # --- 1. the subscription
 
     def subscribe(self, updated: ConsumerMember, *, is_classic_join: bool = False) -> bool:
-        """The member says that it is ``updated`` now; does it subscribe to something else than before?
+        """Set the new fields of the member; returns whether its subscription has changed.
 
         Raises ApiError (INVALID_REGULAR_EXPRESSION).
         """
@@ -138,7 +138,7 @@ class MemberUpdate:
         return change
 
     def _update_topics(self, *, bumps: bool) -> None:
-        """The topics that the group subscribes to: if they changed, the group is at its next epoch."""
+        """Refresh the subscribed topics of the group; if they or the subscriptions have changed, bump the group epoch."""
         group, updated = self.group, self.updated
         counts = group.counts.copy()
         gone = self.member.topic_regex
@@ -169,7 +169,7 @@ class MemberUpdate:
     # --- 2. the target assignment
 
     def assign(self) -> TargetOfMember:
-        """What the member is to have; if it is due, the target assignment of the group is computed.
+        """The target assignment of the member; computes that of the group first if it is outdated and due.
 
         Raises ApiError (UNKNOWN_SERVER_ERROR) if the assignor fails.
         """
@@ -234,7 +234,7 @@ class MemberUpdate:
     # --- 3. the member's own assignment
 
     def reconcile(self, target: TargetOfMember, owned: Owned, *, has_subscription_changed: bool) -> ConsumerMember:
-        """The member one step nearer to its target. Raises ApiError (FENCED_MEMBER_EPOCH)."""
+        """Take the member one step towards its target assignment. Raises ApiError (FENCED_MEMBER_EPOCH)."""
         group, member = self.group, self.updated
         if not has_subscription_changed and member.is_reconciled_to(target.epoch):
             return member
@@ -265,13 +265,13 @@ class MemberUpdate:
                     group.cancel_timer(REBALANCE, after.member_id)
         return self.updated
 
-    # --- what is told of it
+    # --- events
 
     def _tell(self, event: type[GroupEvent], **fields: Any) -> None:
         self._events.append((event, fields))
 
     def emit(self, ctx: HandlerContext) -> None:
-        """Emit what happened; the records are stored."""
+        """Emit the events, once the records are stored."""
         for event, fields in self._events:
             ctx.emit(event, group=self.group.group_id, **fields)
 

@@ -1,4 +1,4 @@
-"""Which member a request speaks for, and whether it may. Sources: ``GroupMetadataManager``:
+"""Finds the member that sent a request, and validates its ids and epoch. Sources: ``GroupMetadataManager``:
 ``getOrMaybeSubscribeDynamicConsumerGroupMember``, ``getOrMaybeSubscribeStaticConsumerGroupMember``, ``throwIf…``.
 """
 
@@ -17,14 +17,14 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 def new_member_id(new_uuid: Callable[[], str]) -> str:
-    """A random id in Kafka's text: 22 characters of base64, of which the first is no dash (``Uuid.randomUuid``)."""
+    """A random member id: 22 characters of base64, the first not a dash (``Uuid.randomUuid``)."""
     while (text := base64.urlsafe_b64encode(uuid.UUID(new_uuid()).bytes).decode().rstrip("=")).startswith("-"):
         pass
     return text
 
 
 def require_room(group: ConsumerGroupSessions, member_id: str) -> None:
-    """Raises ApiError (GROUP_MAX_SIZE_REACHED) for a newcomer to a full group."""
+    """Raises ApiError (GROUP_MAX_SIZE_REACHED) for a new member of a full group."""
     limit = group.context.config.group_consumer_max_size
     if len(group.members) >= limit and member_id not in group.members:
         why = f"The consumer group has reached its maximum capacity of {limit} members."
@@ -32,7 +32,7 @@ def require_room(group: ConsumerGroupSessions, member_id: str) -> None:
 
 
 def dynamic_member(group: ConsumerGroupSessions, member_id: str, *, joins: bool) -> ConsumerMember:
-    """The member; a new one if it ``joins``. Raises ApiError (UNKNOWN_MEMBER_ID)."""
+    """The dynamic member; a new one if it ``joins``. Raises ApiError (UNKNOWN_MEMBER_ID)."""
     return group.members.get(member_id) or ConsumerMember(member_id=member_id) if joins else group.member(member_id)
 
 
@@ -45,10 +45,10 @@ def static_member(
     joins: bool,
     is_classic: bool = False,
 ) -> ConsumerMember:
-    """The member with ``instance_id``; one that ``joins`` takes the place of the one that has it, which is ``written`` down.
+    """The static member with ``instance_id``. A member that ``joins`` replaces the former one, with records in ``written``.
 
-    Raises ApiError: UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. A member of the classic protocol may be
-    replaced, and may replace, at any time.
+    Raises ApiError: UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID. A member of the classic protocol may
+    replace another, and be replaced, at any time.
     """
     existing = group.static_member(instance_id)
     if not joins:
@@ -80,9 +80,9 @@ def require_instance(existing: ConsumerMember | None, member_id: str, instance_i
 
 
 def require_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
-    """Raises ApiError (FENCED_MEMBER_EPOCH) unless the member may be at ``epoch``.
+    """Raises ApiError (FENCED_MEMBER_EPOCH) unless ``epoch`` is valid for the member.
 
-    It may be at its previous one, if it owns nothing that it has not: then it did not get the last answer.
+    Its previous epoch is valid if it owns no more than its assignment: then it missed the last response.
     """
     if epoch in (JOIN_EPOCH, member.member_epoch):
         return

@@ -1,4 +1,4 @@
-"""From a classic group with members to a consumer group, and back.
+"""Online migration of a group with members from classic to consumer group, and back.
 
 Sources: ``GroupMetadataManager.convertToConsumerGroup`` and ``convertToClassicGroup``, ``ConsumerGroup.fromClassicGroup``,
 ``ClassicGroup.fromConsumerGroup``; KIP-848.
@@ -20,7 +20,7 @@ from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import GroupMigrated
 from groupcoord.coordinator.group import GroupType
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
-from groupcoord.coordinator.topics import SubscribedTopics
+from groupcoord.coordinator.topics_view import SubscribedTopics
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
@@ -47,7 +47,7 @@ def _policy(config: CoordinatorConfig) -> str:
 
 
 def accepts_classic_members(config: CoordinatorConfig) -> bool:
-    """May members of the classic protocol join consumer groups?"""
+    """Does the migration policy let members of the classic protocol join consumer groups?"""
     return _policy(config) != "disabled"
 
 
@@ -55,7 +55,7 @@ def accepts_classic_members(config: CoordinatorConfig) -> bool:
 
 
 def require_upgrade(group: ClassicGroup) -> None:
-    """Raises ApiError (GROUP_ID_NOT_FOUND) unless this classic group with members may become a consumer group."""
+    """Raises ApiError (GROUP_ID_NOT_FOUND) unless this classic group may become a consumer group."""
     config = group.config
     why = None
     if _policy(config) not in _UPGRADES:
@@ -76,10 +76,10 @@ def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
 def upgraded(
     ctx: HandlerContext, group: ClassicGroup, made: ConsumerGroupTables
 ) -> tuple[list[TypedRecord], list[ConsumerMember]]:
-    """Make ``made`` what ``group`` becomes; the records that say so, and its members.
+    """Convert ``group`` to the consumer group ``made``; returns the records of the conversion, and the members.
 
-    What waits in ``group`` is answered: its clients come back, and find another group. Raises ApiError (GROUP_ID_NOT_FOUND),
-    and UnexpectedBrokerError for a group that has no generation yet, or whose leader gave a partition to two members.
+    Waiting requests of ``group`` are answered, so that their clients join again. Raises ApiError (GROUP_ID_NOT_FOUND), and
+    UnexpectedBrokerError for a group without a generation, or with a partition that is assigned to two members.
     """
     for member in group.members.values():
         code = ErrorCode.REBALANCE_IN_PROGRESS
@@ -151,11 +151,11 @@ def upgraded(
 
 
 class _UserDataError(Exception):
-    """A custom assignor's data would be lost."""
+    """The conversion would lose user data of a custom assignor."""
 
 
 def _assigned_by_leader(data: bytes, topics: SubscribedTopics) -> Target:
-    """What the leader assigned, without topics that do not exist any more. Raises WireError, _UserDataError."""
+    """The leader's assignment, without deleted topics. Raises WireError, _UserDataError."""
     if not data:
         return NO_TARGET
     assignment = read_assignment(data)
@@ -177,14 +177,14 @@ def _with_epochs(target: Target, epoch: int) -> Assigned:
 
 
 def can_downgrade_without(group: ConsumerGroupTables, leaving: Sequence[ConsumerMember]) -> bool:
-    """Does the group become a classic one when these members are gone?"""
+    """Does the group become a classic one when these members leave?"""
     left = len(group.members) - len(leaving)
     classic = group.index.classic - sum(member.is_classic for member in leaving)
     return left > 0 and classic == left and _may_downgrade(group, left)
 
 
 def can_downgrade_replacing(group: ConsumerGroupTables, replaced: ConsumerMember) -> bool:
-    """Does it become a classic one when one of the classic protocol takes the place of ``replaced``?"""
+    """Does it become a classic one when a classic member replaces ``replaced``?"""
     size = len(group.members)
     return not replaced.is_classic and group.index.classic == size - 1 and _may_downgrade(group, size)
 
@@ -204,9 +204,9 @@ def downgrade(
     rebalance_because: str | None = None,
     response: Any = None,
 ) -> CoordinatorResult:
-    """Become a classic group: without ``leaving``, and with ``joining`` in the place of the static member of its instance.
+    """Convert ``group`` to a classic group, without ``leaving``, and with ``joining`` instead of the member of its instance id.
 
-    ``written`` are records that come before. Raises ApiError (GROUP_ID_NOT_FOUND) if that cannot be.
+    ``written`` are records to write before. Raises ApiError (GROUP_ID_NOT_FOUND) if that is impossible.
     """
     replaced = None if joining is None else group.static_member(joining.instance_id)
     tombstones = (
@@ -267,14 +267,14 @@ def _classic_member(group: ClassicGroup, member: ConsumerMember) -> Member:
 
 
 def _serialized(target: Target, metadata: bytes, topics: SubscribedTopics) -> bytes:
-    """``target`` as a client of the classic protocol reads it, in the version of its subscription. Raises WireError."""
+    """Encode ``target`` for a classic client, in the version of the subscription in ``metadata``. Raises WireError."""
     return serialized_assignment(
         {topic_id: list(partitions) for topic_id, partitions in target.items()}, metadata, topics
     )
 
 
 def serialized_assignment(partitions: dict[uuid.UUID, list[int]], metadata: bytes, topics: SubscribedTopics) -> bytes:
-    """``partitions`` as the assignment of a client whose subscription is ``metadata``. Raises WireError."""
+    """Encode ``partitions`` for a classic client, in the version of the subscription in ``metadata``. Raises WireError."""
     if len(metadata) < _INT16.size:
         raise MalformedError("a subscription has no version", offset=0, field="version")
     version: int = _INT16.unpack_from(metadata)[0]

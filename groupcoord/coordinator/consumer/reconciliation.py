@@ -1,7 +1,7 @@
-"""One step of a member towards its target assignment. Source: ``CurrentAssignmentBuilder``.
+"""Computes the next assignment of a member on the way to its target assignment (``CurrentAssignmentBuilder``).
 
-A member first gives back what it is not to have any more, then gets what no other member has. No partition has two owners:
-what one member has, or has yet to give back, another does not get.
+A member first revokes the partitions that are not in its target, then gets those that are free. A partition that a member owns,
+or still has to revoke, is not assigned to another member.
 """
 
 import dataclasses
@@ -15,13 +15,13 @@ from groupcoord.core.java_map import copied_set, int_order, slots_of_copy
 from groupcoord.protocol.errors import ErrorCode
 
 FREE = -1
-"""The epoch of a partition that no member has."""
+"""The epoch of a partition without an owner."""
 
 PartitionEpoch = Callable[[uuid.UUID, int], int]
-"""At which member epoch a partition of a topic is owned; FREE if it is not."""
+"""Returns the member epoch at which a partition of a topic is owned; FREE if it is not."""
 
 Owned = Sequence[tuple[uuid.UUID, Sequence[int]]] | None
-"""What a member says that it owns, by topic id; None: it does not say."""
+"""The owned partitions that a member reports, by topic id; None if the request leaves them out."""
 
 
 def reconcile(
@@ -34,9 +34,9 @@ def reconcile(
     partition_epoch: PartitionEpoch,
     owned: Owned,
 ) -> ConsumerMember:
-    """``member`` one step nearer to ``target``; the same object if there is no step.
+    """Take ``member`` one step towards ``target``; returns the same object if there is none.
 
-    Raises ApiError (FENCED_MEMBER_EPOCH) for a member in an unknown state that does not say that it owns nothing.
+    Raises ApiError (FENCED_MEMBER_EPOCH) for a member in an unknown state, unless it reports that it owns nothing.
     """
     match member.state:
         case MemberState.STABLE if member.member_epoch == target_epoch:
@@ -55,14 +55,14 @@ _NONE: Mapping[int, int] = {}
 
 
 def _owns(owned: Owned, partitions: Assigned) -> bool:
-    """May the member still own some of ``partitions``? Without its word, it may."""
+    """May the member still own some of ``partitions``? If it does not report, it may."""
     if owned is None:
         return True
     return any(partition in partitions.get(topic_id, _NONE) for topic_id, of_topic in owned for partition in of_topic)
 
 
 def _revoke_unsubscribed(member: ConsumerMember, subscribed_ids: Container[uuid.UUID], owned: Owned) -> ConsumerMember:
-    """The member without partitions of topics to which it does not subscribe any more; its epoch stays."""
+    """Revoke partitions of topics to which the member is no longer subscribed; its epoch stays."""
     gone = {topic_id: of_topic for topic_id, of_topic in member.assigned.items() if topic_id not in subscribed_ids}
     if not gone:
         return member

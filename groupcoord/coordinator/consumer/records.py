@@ -1,4 +1,4 @@
-"""The records of consumer groups. Source: ``GroupCoordinatorRecordHelpers``."""
+"""Builds the records of consumer groups in ``__consumer_offsets`` (``GroupCoordinatorRecordHelpers``)."""
 
 from groupcoord.coordinator.consumer.member import ConsumerMember, Target, current_partitions
 from groupcoord.coordinator.consumer.member_aggregates import ResolvedRegex
@@ -25,23 +25,23 @@ from groupcoord.protocol.coordinator_records.consumer_group import (
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> TypedRecord:
-    """The group is at ``epoch``, with that hash of the topics that it subscribes to."""
+    """ConsumerGroupMetadata: the group epoch, and the hash of the subscribed topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return _record(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def group_epoch_tombstone(group_id: str) -> TypedRecord:
-    """The group is gone."""
+    """The group is deleted."""
     return _record(ConsumerGroupMetadataKey(group_id=group_id))
 
 
 def topics_tombstone(group_id: str) -> TypedRecord:
-    """What a Kafka up to 4.0 wrote of the subscribed topics is gone."""
+    """Removes the ConsumerGroupPartitionMetadata record that Kafka up to 4.0 wrote."""
     return _record(ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> TypedRecord:
-    """What ``member`` says of itself."""
+    """ConsumerGroupMemberMetadata: the subscription and other fields of ``member``."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -57,23 +57,23 @@ def member_metadata(group_id: str, member: ConsumerMember) -> TypedRecord:
 
 
 def member_tombstone(group_id: str, member_id: str) -> TypedRecord:
-    """The member is gone."""
+    """The member is removed."""
     return _record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
 
 
 def assignment_epoch(group_id: str, epoch: int, at_ms: int) -> TypedRecord:
-    """The target assignment is the one for ``epoch``, computed at ``at_ms``."""
+    """ConsumerGroupTargetAssignmentMetadata: the epoch of the target assignment, computed at ``at_ms``."""
     value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp_ms=at_ms)
     return _record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def assignment_epoch_tombstone(group_id: str) -> TypedRecord:
-    """There is no target assignment."""
+    """The target assignment is removed."""
     return _record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
 def target_assignment(group_id: str, member_id: str, target: Target) -> TypedRecord:
-    """What the member is to have."""
+    """ConsumerGroupTargetAssignmentMember: the target assignment of a member."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=tuple(
             TargetPartitions(topic_id=topic_id, partitions=tuple(partitions)) for topic_id, partitions in target.items()
@@ -83,12 +83,12 @@ def target_assignment(group_id: str, member_id: str, target: Target) -> TypedRec
 
 
 def target_assignment_tombstone(group_id: str, member_id: str) -> TypedRecord:
-    """The member has no target any more."""
+    """The target assignment of the member is removed."""
     return _record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id))
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> TypedRecord:
-    """How far ``member`` has come."""
+    """ConsumerGroupCurrentMemberAssignment: epoch, state and current assignment of ``member``."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
@@ -100,12 +100,12 @@ def current_assignment(group_id: str, member: ConsumerMember) -> TypedRecord:
 
 
 def current_assignment_tombstone(group_id: str, member_id: str) -> TypedRecord:
-    """The member has nothing any more."""
+    """The current assignment of the member is removed."""
     return _record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id))
 
 
 def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> TypedRecord:
-    """What ``expression`` matches."""
+    """ConsumerGroupRegularExpression: the topics that ``expression`` matches."""
     value = ConsumerGroupRegularExpressionValue(
         topics=tuple(sorted(resolved.topics)), version=resolved.version, timestamp_ms=resolved.at_ms
     )
@@ -113,7 +113,7 @@ def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> TypedRecor
 
 
 def regex_tombstone(group_id: str, expression: str) -> TypedRecord:
-    """No member has ``expression`` any more."""
+    """The resolved topics of ``expression`` are removed."""
     return _record(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression))
 
 

@@ -1,7 +1,7 @@
-"""Regular expressions of subscriptions, in RE2's syntax. Sources: ``Utils.throwIfRegularExpressionIsInvalid``,
+"""Validates and resolves the RE2 regular expressions of subscriptions. Sources: ``Utils.throwIfRegularExpressionIsInvalid``,
 ``TopicRegexResolver``; KIP-848.
 
-Kafka uses re2j, a port of RE2 to Java, whose descriptions of errors differ from those of RE2 itself.
+Kafka uses re2j, a port of RE2 to Java, whose error messages differ from those of RE2.
 Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 """
 
@@ -20,7 +20,7 @@ from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.errors import ErrorCode
 
 MIN_INTERVAL_MS = 10_000
-"""The expressions of a group are not resolved more often than that (``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS``)."""
+"""The shortest interval between two resolutions of a group's expressions (``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS``)."""
 
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
@@ -33,7 +33,7 @@ _DESCRIPTIONS = {
     "unexpected )": "regexp/syntax: internal error",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""What RE2 says of an error, and what re2j says of it."""
+"""RE2's description of each error, and re2j's."""
 
 
 def require_valid(regex: str) -> None:
@@ -49,7 +49,7 @@ def require_valid(regex: str) -> None:
 
 
 def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
-    """Those of ``names`` that ``regex`` matches as a whole; none if it cannot be compiled."""
+    """The ``names`` that ``regex`` matches as a whole; none if it cannot be compiled."""
     expression = compiled(regex)
     return frozenset() if isinstance(expression, str) else frozenset(filter(expression.fullmatch, names))
 
@@ -57,10 +57,10 @@ def matching(regex: str, names: Iterable[str]) -> frozenset[str]:
 def schedule(
     ctx: HandlerContext, group: ConsumerGroupSessions, old: str | None, new: str | None, *, is_new: bool
 ) -> None:
-    """Resolve the expressions of ``group``, if that is due, after the answer to the request of a member.
+    """Schedule the resolution of the expressions of ``group``, if it is due, after the response to a member's request.
 
-    ``old`` and ``new`` are what the member had and has, ``is_new`` says that no other has it. Kafka does it in another thread;
-    here it is a timer that is due at once.
+    ``old`` and ``new`` are the expressions of the member, ``is_new``: no other member has ``new``. Kafka resolves in another
+    thread; here a timer fires at once.
     """
     context = group.context
     key = TimerKey("regex", group.group_id)

@@ -1,1 +1,1 @@
-"""Committed offsets of groups of any kind: OffsetCommit, OffsetFetch, OffsetDelete, expiration."""
+"""Committed offsets of groups of any type: OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, expiration."""

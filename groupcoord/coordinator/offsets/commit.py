@@ -1,4 +1,7 @@
-"""OffsetCommit. Sources: ``KafkaApis.handleOffsetCommitRequest`` and ``OffsetMetadataManager.commitOffset``."""
+"""The OffsetCommit handler, and the code that it shares with TxnOffsetCommit.
+
+Sources: ``KafkaApis.handleOffsetCommitRequest`` and ``OffsetMetadataManager.commitOffset``.
+"""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -10,10 +13,10 @@ from groupcoord.coordinator import records
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsCommitted
 from groupcoord.coordinator.group import AcceptPartition
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
@@ -27,9 +30,9 @@ from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPar
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, TxnOffsetCommitRequest
 
-_new = tuple.__new__  # past the constructor that NamedTuple writes in Python
+_new = tuple.__new__  # faster than the constructor of NamedTuple
 
-_NONE, _TOO_LARGE = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE  # Python 3.11 is slow to look them up
+_NONE, _TOO_LARGE = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE  # enum lookups are slow in Python 3.11
 
 TOPIC_IDS_FROM = 10
 GROUP_ID_NOT_FOUND_FROM = 9
@@ -39,7 +42,7 @@ PartitionToCommit = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartiti
 
 
 class TopicToCommit(NamedTuple):
-    """The partitions of one topic of a request that the topic really has."""
+    """The existing partitions of one topic in a request."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -47,7 +50,7 @@ class TopicToCommit(NamedTuple):
 
 
 class TopicAnswer(NamedTuple):
-    """The answer for one topic: the error of each partition that was asked for."""
+    """The error of each requested partition of one topic."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -55,7 +58,7 @@ class TopicAnswer(NamedTuple):
 
 
 class CommitAnswer:
-    """The response while it is put together: what the request layer refuses stands before what the coordinator says."""
+    """Builds the response: partitions that the request layer refuses come before those that the coordinator handled."""
 
     def __init__(self, response: Callable[[Iterable[TopicAnswer]], Any], *, by_id: bool = False) -> None:
         self._by_id, self._response = by_id, response
@@ -64,17 +67,17 @@ class CommitAnswer:
 
     @property
     def has_refusals(self) -> bool:
-        """Is anything refused so far?"""
+        """Is any partition refused so far?"""
         return bool(self._refused)
 
     def refused(self, name: str, topic_id: uuid.UUID | None) -> list[tuple[int, ErrorCode]]:
-        """What is refused of the topic so far; from now on it is named, even if nothing is."""
+        """The refused partitions of a topic, to append to; from now on the response has the topic, even without partitions."""
         return self._refused.setdefault(topic_id if self._by_id else name, TopicAnswer(name, topic_id, [])).partitions
 
     def add(self, topic: TopicToCommit, codes: Iterable[ErrorCode]) -> None:
-        """What the coordinator says of each partition of ``topic``.
+        """Add the coordinator's error of each partition of ``topic``.
 
-        A topic that a request names twice is answered twice, unless something was refused: then answers are merged by topic.
+        A topic that is twice in the request is twice in the response, unless a partition was refused: then they are merged.
         """
         partitions = [(asked.partition_index, code) for asked, code in zip(topic.partitions, codes, strict=True)]
         if self._refused:
@@ -83,7 +86,7 @@ class CommitAnswer:
             self._answered.append(TopicAnswer(topic.name, topic.topic_id, partitions))
 
     def response(self) -> Any:
-        """The response with all that was said so far."""
+        """Build the response."""
         return self._response((*self._refused.values(), *self._answered))
 
 
@@ -92,14 +95,14 @@ R = TypeVar("R", OffsetCommitRequest, TxnOffsetCommitRequest)
 
 @dataclass(slots=True)
 class Commit(Generic[R]):
-    """A request, the partitions of it that exist, and its answer so far."""
+    """A commit request, its existing partitions, and its response so far."""
 
     request: R
     topics: Sequence[TopicToCommit]
     answer: CommitAnswer
 
     def respond(self, code: ErrorCode) -> Any:
-        """The answer that says ``code`` of every partition that exists."""
+        """The response with ``code`` for every existing partition."""
         for topic in self.topics:
             self.answer.add(topic, [code] * len(topic.partitions))
         return self.answer.response()
@@ -111,10 +114,10 @@ class Commit(Generic[R]):
 
 
 AllStored = Callable[[Sequence[TopicToCommit]], Any]
-"""The answer that says of every partition that its offset is stored."""
+"""Returns the response in which every partition has no error."""
 
 Said = Callable[[HandlerContext, tuple[tuple[str, int, int], ...]], None]
-"""Emits the event of a commit: what was stored, as (topic, partition, offset)."""
+"""Emits the event of a commit with the stored (topic, partition, offset) triples."""
 
 
 def commit_result(
@@ -129,9 +132,9 @@ def commit_result(
     has_topic_ids: bool = False,
     all_stored: AllStored | None = None,
 ) -> CoordinatorResult:
-    """The records of what may be committed, and the answer when they are stored. Raises what ``accept`` raises.
+    """The records of the accepted offsets, and the response when they are stored. Raises what ``accept`` raises.
 
-    ``all_stored`` makes the answer if nothing was refused at all.
+    ``all_stored`` builds the response if no partition was refused.
     """
     group_id, limit, now_ms = commit.request.group_id, machine.config.offset_metadata_max_bytes, ctx.now_ms
     accepted: list[TypedRecord] = []
@@ -180,7 +183,7 @@ def existing(
     *,
     by_id: bool = False,
 ) -> TopicToCommit:
-    """The partitions of ``asked`` that exist; the others go into ``answer``. With ``by_id`` it is the topic of that id."""
+    """The existing partitions of ``asked``; the others are refused in ``answer``. ``by_id``: look the topic up by id."""
     name: str | None = asked.name
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if by_id:
@@ -206,7 +209,7 @@ def existing(
 def offset_commit(
     shard: RuntimeShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest, topics: TopicsView
 ) -> None:
-    """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not even looked at."""
+    """Answer ``call`` when the offsets are stored. If no partition of the request exists, the group is not checked."""
     by_id = call.version >= TOPIC_IDS_FROM
     answer = CommitAnswer(_response, by_id=by_id)
     known = [
@@ -239,9 +242,9 @@ _CACHED_PARTITIONS = 32
 
 
 def _all_stored(topics: Sequence[TopicToCommit]) -> OffsetCommitResponse:
-    """A consumer commits the same partitions again and again: short answers are made once, and so are their bytes.
+    """The response without errors; cached if short, because consumers commit the same partitions again and again.
 
-    See ``server.connection.ResponseCache``.
+    Its encoding is cached, too: see ``server.connection.ResponseCache``.
     """
     asked = tuple(
         [(topic.name, topic.topic_id, tuple([one.partition_index for one in topic.partitions])) for topic in topics]
@@ -283,7 +286,7 @@ def _run(
 def _validated(
     machine: GroupCoordinatorShard, ctx: HandlerContext, call: Call, request: OffsetCommitRequest
 ) -> AcceptPartition | None:
-    """What has to accept each partition; the member is alive. Raises ApiError, in Kafka's order."""
+    """Validate the request in Kafka's order, and return the check of each partition. Raises ApiError."""
     generation = request.generation_id_or_member_epoch
     group = machine.groups.get(request.group_id)
     if group is None:
@@ -300,10 +303,10 @@ _OPERATION = GroupOperation(_run, lambda ctx, call, commit, refusal: commit.refu
 
 
 def _int64(value: int) -> int:
-    """``value`` as Java's ``long`` has it: a retention without end wraps, and the offset expires at once."""
+    """``value`` wrapped to Java's ``long``: a huge retention overflows, and the offset expires at once, as in Kafka."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def _utf16_length(text: str) -> int:
-    """How long Java takes ``text`` to be: characters outside of the basic plane count twice."""
+    """The length of ``text`` in Java: characters outside of the basic plane count twice."""
     return len(text) + sum(character > "\uffff" for character in text) if not text.isascii() else len(text)

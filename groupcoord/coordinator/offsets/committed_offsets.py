@@ -1,4 +1,4 @@
-"""The committed offsets of one partition of ``__consumer_offsets``, and how its records change them, transactions included.
+"""OffsetManager: the committed and pending transactional offsets of one partition of ``__consumer_offsets``.
 
 Source: ``OffsetMetadataManager``.
 """
@@ -32,13 +32,13 @@ OffsetKey = tuple[str, str, int]
 """(group, topic, partition) of an offset."""
 
 _PendingKey = tuple[int, str, str, int]
-"""A producer id before that."""
+"""(producer id, group, topic, partition) of a pending offset."""
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset. Times are milliseconds; ``expire_timestamp_ms`` is None unless the client asked for a retention.
+    """A committed offset. Times are milliseconds; ``expire_timestamp_ms`` is None unless the request had a retention time.
 
-    ``topic_id`` is the id of the topic at the time of the commit, where it was known (KIP-848, OffsetCommit v10).
+    ``topic_id`` is the id of the topic at the time of the commit, if it was known (KIP-848, OffsetCommit v10).
     """
 
     offset: int
@@ -50,11 +50,11 @@ class CommittedOffset(NamedTuple):
 
 
 CommittedOrBytes = CommittedOffset | bytes
-"""A committed offset, or the bytes of one that are read later: see OffsetStore."""
+"""A committed offset, or its encoded bytes, which are decoded lazily: see OffsetStore."""
 
 
 class OffsetMap(Generic[V]):
-    """Group → topic → partition → whatever is known of the offset."""
+    """A map from group, topic and partition to a value, in Kafka's order."""
 
     __slots__ = ("_groups",)
 
@@ -65,17 +65,17 @@ class OffsetMap(Generic[V]):
         return bool(self._groups)
 
     def get(self, group: str, topic: str, partition: int) -> V | None:
-        """What is known, or None."""
+        """The value, or None."""
         topics = self._groups.get(group)
         partitions = None if topics is None else topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def put(self, group: str, topic: str, partition: int, value: V) -> None:
-        """Store ``value`` in place of what was there."""
+        """Set the value."""
         self.partitions_of(group, topic).put(partition, value)
 
     def partitions_of(self, group: str, topic: str) -> TimelineMap[int, V]:
-        """Partition → value, for who puts something there at once; after a ``remove`` it may not be the one any more."""
+        """The map from partition to value of a topic. Put into it at once: a ``remove`` may detach it."""
         topics = self._groups.get(group)
         if topics is None:
             topics = self._groups[group] = TimelineMap()
@@ -86,7 +86,7 @@ class OffsetMap(Generic[V]):
         return partitions
 
     def remove(self, group: str, topic: str, partition: int) -> None:
-        """Forget the offset, if there is one."""
+        """Remove the value, if there is one."""
         topics = self._groups.get(group)
         partitions = None if topics is None else topics.get(topic)
         if topics is None or partitions is None:
@@ -103,15 +103,15 @@ class OffsetMap(Generic[V]):
         return [] if topics is None else [(name, found.in_order()) for name, found in topics.in_order()]
 
     def groups(self) -> Iterator[str]:
-        """The groups that have offsets."""
+        """The groups with values."""
         return iter(list(self._groups))
 
 
 class OffsetStore(OffsetMap[CommittedOffset | bytes]):
-    """The committed offsets. Those that were loaded are the bytes of their records until they are read.
+    """The committed offsets. Loaded offsets stay encoded until they are read.
 
-    Of millions of offsets in a log few are read soon, and bytes take a fraction of the time and the memory.
-    Only bytes that ``is_plain_commit`` may be put here.
+    Few of the millions of offsets in a log are read soon, and bytes take a fraction of the time and the memory.
+    Only bytes for which ``is_plain_commit`` is true may be stored.
     """
 
     __slots__ = ("_read", "_undo")
@@ -129,7 +129,7 @@ class OffsetStore(OffsetMap[CommittedOffset | bytes]):
         return found
 
     def put(self, group: str, topic: str, partition: int, value: CommittedOffset | bytes) -> None:
-        """Store ``value`` in place of what was there; a write that runs can undo it."""
+        """Set the offset; the current write can undo it."""
         partitions = self.partitions_of(group, topic)
         undo = self._undo
         if undo.is_open:
@@ -138,7 +138,7 @@ class OffsetStore(OffsetMap[CommittedOffset | bytes]):
         partitions.put(partition, value)
 
     def remove(self, group: str, topic: str, partition: int) -> None:
-        """Forget the offset, if there is one; a write that runs can undo it."""
+        """Remove the offset, if there is one; the current write can undo it."""
         if self._undo.is_open:
             self._undo.save(self, (group, topic, partition), self.get(group, topic, partition))
         super().remove(group, topic, partition)
@@ -163,16 +163,16 @@ _NOTHING: TimelineMap[str, TimelineMap[int, CommittedOffset | bytes]] = Timeline
 
 
 class PendingOffset(NamedTuple):
-    """An offset in an open transaction, and the ``position`` of its record in the log."""
+    """A pending offset of an open transaction, and the log offset (``position``) of its record."""
 
     position: int
     value: CommittedOrBytes
 
 
 class PendingOffsets:
-    """The offsets in open transactions, by producer id.
+    """The pending offsets of open transactions, by producer id.
 
-    Of a partition that several commit, the last record counts, however it was committed and whichever transaction ends last.
+    If several commits concern a partition, the last record in the log wins, whichever transaction ends last.
     Sources: ``OffsetMetadataManager.pendingTransactionalOffsets`` and ``OpenTransactions``.
     """
 
@@ -180,7 +180,7 @@ class PendingOffsets:
         self._undo = undo
         self._by_producer: TimelineMap[int, OffsetMap[PendingOffset]] = TimelineMap()
         self._producers: OffsetMap[set[int]] = OffsetMap()
-        # Of those that were committed while they were pending: the position of that record.
+        # For partitions with pending offsets that were committed meanwhile: the log offset of that commit.
         self._committed_at: UndoableMap[OffsetKey, int] = UndoableMap(undo)
 
     def __bool__(self) -> bool:
@@ -191,40 +191,40 @@ class PendingOffsets:
         return self._producers.get(group, topic, partition) is not None
 
     def of_group(self, group: str) -> Iterator[tuple[str, int]]:
-        """The (topic, partition) pairs of ``group`` of which an offset is pending, in Kafka's order."""
+        """The (topic, partition) pairs of ``group`` with a pending offset, in Kafka's order."""
         return ((topic, partition) for topic, found in self._producers.of_group(group) for partition, _ in found)
 
     def by_producer(self) -> Iterator[Iterator[OffsetKey]]:
-        """What each producer has pending, in Kafka's order."""
+        """The pending offsets of each producer, in Kafka's order."""
         for _, offsets in self._by_producer.in_order():
             yield (key for key, _ in _items(offsets))
 
     def of_producer(self, producer_id: int) -> Sequence[tuple[OffsetKey, PendingOffset]]:
-        """What one producer has pending, in Kafka's order."""
+        """The pending offsets of one producer, in Kafka's order."""
         found = self._by_producer.get(producer_id)
         return () if found is None else tuple(_items(found))
 
     def put(self, producer_id: int, key: OffsetKey, value: PendingOffset) -> None:
-        """The transaction has this offset of the partition now."""
+        """Set the pending offset of a partition in a transaction."""
         self._set((producer_id, *key), value)
 
     def committed(self, key: OffsetKey, position: int) -> None:
-        """The record at ``position`` is committed: it counts instead of those before it, if there are any."""
+        """The commit at log offset ``position`` overrides earlier pending offsets of the partition."""
         if self._by_producer and self.has(*key):
             self._committed_at[key] = position
 
     def counts(self, key: OffsetKey, pending: PendingOffset) -> bool:
-        """Was nothing committed after ``pending``?"""
+        """Does ``pending`` take effect on commit: was no later offset committed?"""
         return pending.position > (self._committed_at.get(key) or -1)
 
     def remove(self, producer_id: int, key: OffsetKey) -> None:
-        """The transaction has no offset of the partition any more."""
+        """Remove the pending offset of a partition from a transaction."""
         self._set((producer_id, *key), None)
         if not self.has(*key) and key in self._committed_at:
             del self._committed_at[key]
 
     def remove_all(self, key: OffsetKey) -> None:
-        """No transaction has an offset of the partition any more."""
+        """Remove the pending offsets of a partition from all transactions."""
         for producer_id in tuple(self._producers.get(*key) or ()):
             self.remove(producer_id, key)
 
@@ -262,7 +262,7 @@ _partition_of = struct.Struct(">i").unpack_from
 
 
 class EndedOffset(NamedTuple):
-    """An offset whose transaction has ended. Does it count from now on?"""
+    """An offset whose transaction has ended; ``counts``: it takes effect."""
 
     key: OffsetKey
     value: CommittedOrBytes
@@ -270,18 +270,18 @@ class EndedOffset(NamedTuple):
 
 
 class OffsetManager:
-    """The offsets of one shard."""
+    """The offsets of one shard, and the replay of their records."""
 
     def __init__(self, undo: UndoRecorder) -> None:
         self.store = OffsetStore(undo)
         self.pending = PendingOffsets(undo)
         self._read = CommitReader(CommittedOffset).read
-        # While loading: what stores an offset, by its key less the partition; and the keys of each group.
+        # While loading: the function that stores an offset, by its key without the partition; and these keys of each group.
         self._puts: dict[bytes, CommitSink] = {}
         self._prefixes: defaultdict[str, list[bytes]] = defaultdict(list)
 
     def read_key(self, key: bytes) -> OffsetCommitKey | None:
-        """The key of a commit in the form that Kafka writes; None for any other."""
+        """Decode an OffsetCommit key of the version that Kafka writes; None for any other."""
         found = group_and_topic(key[:-PARTITION_BYTES])
         if found is None:
             return None
@@ -295,7 +295,7 @@ class OffsetManager:
         """Apply the record at ``offset`` of the log; None: a tombstone. Raises WireError."""
         if value is None:
             self.store.remove(group, topic, partition)
-            self.forget_puts(group)  # it was perhaps the last one of its topic
+            self.forget_puts(group)  # it may have been the last offset of its topic
             self.pending.remove_all((group, topic, partition))
             return
         if isinstance(value, bytes) and not is_plain_commit(value):
@@ -307,7 +307,7 @@ class OffsetManager:
             self.pending.put(producer_id, (group, topic, partition), PendingOffset(offset, value))
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> Sequence[EndedOffset]:
-        """The offsets of that transaction count, where none was committed after them, or they are forgotten."""
+        """Commit or discard the pending offsets of a transaction; those with a later committed offset are discarded, too."""
         ended = []
         for key, found in self.pending.of_producer(producer_id):
             counts = committed and self.pending.counts(key, found)
@@ -319,20 +319,20 @@ class OffsetManager:
         return ended
 
     def offset_of(self, value: CommittedOrBytes) -> int:
-        """The offset itself."""
+        """The number in ``value``."""
         return (self._read(value) if isinstance(value, bytes) else value).offset
 
     # --- loading
 
     def apply_run(self, data: bytes, position: int, other: RecordSink) -> ScanResult:
-        """Apply plain commits by the million: see commit_fast_path.py."""
-        # While a transaction is open, it matters what was committed when.
+        """The fast path for plain commits: see commit_fast_path.py."""
+        # While a transaction is open, the order of commits matters, so there is no fast path.
         return scan_offset_commits(data, position, {} if self.pending else self._puts, other)
 
     def apply_first(self, key: bytes, value: bytes) -> str | None:
-        """Apply the first plain commit of a topic, and remember where its next ones go; returns its group.
+        """Apply the first plain commit of a topic, and prepare the fast path for the next ones; returns its group.
 
-        None: it is none, or comes while a transaction is open, and is not applied.
+        Returns None, without applying it, if it is no plain commit or a transaction is open.
         """
         prefix = key[:-PARTITION_BYTES]
         found = group_and_topic(prefix)
@@ -345,11 +345,11 @@ class OffsetManager:
         return group
 
     def forget_puts(self, group: str) -> None:
-        """The next commit of ``group`` is applied as a record of its own."""
+        """Take ``group`` off the fast path."""
         for prefix in self._prefixes.pop(group, ()):
             del self._puts[prefix]
 
     def end_loading(self) -> None:
-        """From now on records are applied one by one."""
+        """End the fast path: from now on records are applied one by one."""
         self._puts.clear()
         self._prefixes.clear()

@@ -1,12 +1,12 @@
-"""OffsetFetch. Sources: ``KafkaApis.handleOffsetFetchRequest`` and ``OffsetMetadataManager.fetchOffsets``."""
+"""The OffsetFetch handler. Sources: ``KafkaApis.handleOffsetFetchRequest`` and ``OffsetMetadataManager.fetchOffsets``."""
 
 from collections.abc import Callable
 from functools import partial
 
 from groupcoord.coordinator.error_mapping import emit_refusal, offset_fetch_error
-from groupcoord.coordinator.group_shard import CommittedView, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import CommittedView, RuntimeShard
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -32,10 +32,10 @@ def offset_fetch(
     request: OffsetFetchRequest,
     topics: TopicsView,
 ) -> None:
-    """Answer ``call``. Neither an unknown group nor an unknown topic is an error: they have no offset.
+    """Answer ``call``. An unknown group or topic is no error: it has no offsets.
 
-    The answer has stored offsets. With ``require_stable`` it has the latest, and waits until these are stored; a partition with
-    an offset in an open transaction has UNSTABLE_OFFSET_COMMIT (KIP-447).
+    The response has stored offsets. With ``require_stable`` it has the latest, and waits until they are stored; a partition
+    with a pending offset of an open transaction has UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     by_id = call.version >= TOPIC_IDS_FROM
     answers: list[OffsetFetchResponseGroup] = []
@@ -84,7 +84,7 @@ def _reply_when_stored(
 
 
 def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> OffsetFetchResponseGroup:
-    """Only from v2 on can a group have an error; before, every partition has it."""
+    """The response of a refused group: from v2 on with a group error, before with the error in every partition."""
     topics = () if version >= GROUP_ERRORS_FROM else asked.topics or ()
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
@@ -99,7 +99,7 @@ def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode, version: int) -> O
 
 
 _IsUnstable = Callable[[str, str, int], bool]
-"""Is an offset of (group, topic, partition) pending in a transaction, and is this asked for?"""
+"""Is ``require_stable`` set and an offset of (group, topic, partition) pending in a transaction?"""
 
 
 def _never(_: str, __: str, ___: int) -> bool:
@@ -113,7 +113,7 @@ def _group(
         answers = _all_topics(view, asked.group_id, topics, by_id, is_unstable)
     else:
         answers = tuple(_topic(view, asked.group_id, topic, topics, by_id, is_unstable) for topic in asked.topics)
-        # Kafka answers topics of unknown ids after the others.
+        # Kafka lists topics with unknown ids after the others.
         answers = tuple(sorted(answers, key=lambda answer: by_id and not answer.name))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=answers)
 
@@ -121,7 +121,7 @@ def _group(
 def _all_topics(
     view: CommittedView, group_id: str, topics: TopicsView, by_id: bool, is_unstable: _IsUnstable
 ) -> tuple[OffsetFetchResponseTopics, ...]:
-    """Every offset the group has; with ids, those of topics that still have one. What is only pending is not among them."""
+    """All offsets of the group, except those only pending; by topic id only those of topics that exist."""
     answers = []
     for name, partitions in view.offsets_of(group_id):
         topic_id = topics.topic_id(name) if by_id else None
@@ -159,7 +159,7 @@ def _topic(
             partitions.append(_missing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             continue
         committed = view.offset(group_id, name, partition)
-        # An offset of a topic of the same name that was deleted since is not this topic's.
+        # The offset belongs to a deleted topic of the same name.
         stale = by_id and committed is not None and committed.topic_id not in (None, asked.topic_id)
         partitions.append(
             _missing(partition, ErrorCode.NONE) if committed is None or stale else _found(partition, committed)

@@ -1,4 +1,4 @@
-"""What removes offsets: OffsetDelete, the deletion of a topic, and the end of their retention (KIP-211).
+"""Removal of offsets: the OffsetDelete handler, the deletion of topics, and expiration by retention (KIP-211).
 
 Sources: ``OffsetMetadataManager.deleteOffsets``, ``cleanupExpiredOffsets``, ``GroupCoordinatorShard.cleanupGroupMetadata``.
 """
@@ -9,10 +9,10 @@ from groupcoord.coordinator import records
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.events import OffsetsRemoved
 from groupcoord.coordinator.group import Group
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.offsets.committed_offsets import OffsetKey
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
@@ -39,7 +39,7 @@ def offset_delete(
 
 
 def _run(machine: GroupCoordinatorShard, request: OffsetDeleteRequest, topics: TopicsView) -> CoordinatorResult:
-    """Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    """Delete the offsets. Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = machine.groups.get(request.group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
@@ -81,7 +81,7 @@ def _failed(ctx: HandlerContext, call: Call, _request: OffsetDeleteRequest, erro
 
 
 def topics_deleted(machine: GroupCoordinatorShard, names: Collection[str]) -> CoordinatorResult:
-    """The offsets of deleted topics are removed from every group, and from open transactions."""
+    """Remove the offsets of deleted topics from every group, and from open transactions."""
     doomed: list[OffsetKey] = []
     for group in machine.offsets.groups():
         for topic, partitions in machine.offsets.of_group(group):
@@ -95,7 +95,7 @@ def topics_deleted(machine: GroupCoordinatorShard, names: Collection[str]) -> Co
 
 
 def tombstones(doomed: Sequence[OffsetKey], reason: str) -> CoordinatorResult:
-    """Remove these offsets, committed or pending; one that is both may be named twice."""
+    """Tombstones of these offsets, committed or pending; one that is both may be listed twice."""
 
     def stored(later: HandlerContext) -> None:
         by_group: dict[str, dict[tuple[str, int], None]] = {}
@@ -110,7 +110,7 @@ def tombstones(doomed: Sequence[OffsetKey], reason: str) -> CoordinatorResult:
 def _merged(
     first: dict[str, list[OffsetDeleteResponsePartition]], then: dict[str, list[OffsetDeleteResponsePartition]]
 ) -> OffsetDeleteResponse:
-    """What does not exist is answered before what the coordinator says."""
+    """The response, with partitions that do not exist before the others."""
     merged = {name: list(partitions) for name, partitions in first.items()}
     for name, partitions in then.items():
         merged.setdefault(name, []).extend(partitions)
@@ -123,7 +123,7 @@ def _merged(
 
 
 def schedule_expiration(shard: RuntimeShard, timers: Timers, interval_ms: int, now_ms: int) -> None:
-    """Clean ``shard`` after ``offsets.retention.check.interval.ms``, and again and again."""
+    """Expire the offsets of ``shard`` every ``interval_ms`` (``offsets.retention.check.interval.ms``)."""
 
     def due(ctx: HandlerContext) -> None:
         shard.run(ctx, lambda machine: clean(machine, ctx))
@@ -133,7 +133,7 @@ def schedule_expiration(shard: RuntimeShard, timers: Timers, interval_ms: int, n
 
 
 def clean(machine: GroupCoordinatorShard, ctx: HandlerContext) -> CoordinatorResult:
-    """Remove expired offsets, and groups with neither members nor offsets."""
+    """Remove expired offsets, and groups without members and offsets (``cleanupGroupMetadata``)."""
     tombstones: list[TypedRecord] = []
     expired: list[tuple[str, tuple[tuple[str, int], ...]]] = []
     unused: list[Group] = []
@@ -142,7 +142,7 @@ def clean(machine: GroupCoordinatorShard, ctx: HandlerContext) -> CoordinatorRes
         if pairs:
             expired.append((group.group_id, pairs))
             tombstones += [records.offset_tombstone(group.group_id, topic, index) for topic, index in pairs]
-        # A group that only ever handed out a member id is removed by the next cleaning, not after days.
+        # A group that only gave out a member id is removed by the next check, not after days.
         if nothing_left and group.is_empty:
             unused.append(group)
             tombstones += group.tombstones()
@@ -159,7 +159,7 @@ def clean(machine: GroupCoordinatorShard, ctx: HandlerContext) -> CoordinatorRes
 def _expired(
     machine: GroupCoordinatorShard, ctx: HandlerContext, group: Group
 ) -> tuple[tuple[tuple[str, int], ...], bool]:
-    """(the expired (topic, partition) pairs of ``group``, is nothing left then?) What is pending keeps what is committed."""
+    """The expired (topic, partition) pairs of ``group``, and whether no offset is left. Pending offsets prevent expiration."""
     offsets = machine.offsets.of_group(group.group_id)
     is_pending = machine.pending_offsets.has
     has_pending = any(machine.pending_offsets.of_group(group.group_id))

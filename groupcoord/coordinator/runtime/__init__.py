@@ -1,1 +1,1 @@
-"""The coordinator runtime: shards of any coordinator's topic, their writes, appends and loading; it knows no groups."""
+"""The coordinator runtime (KIP-848): shards of any coordinator, their writes, appends and loading, independent of groups."""

@@ -1,6 +1,6 @@
-"""The appends of one shard: the open batch, the batches on their way to the log, and the writes that wait for each.
+"""The appends of one shard: the open batch, the batches being appended, and the writes that wait for each.
 
-Source: ``CoordinatorRuntime``, of which this is the current batch, the deferred event queue and ``OperationTimeout``.
+Source: ``CoordinatorRuntime``: its current batch, deferred event queue and ``OperationTimeout``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +18,16 @@ Stored = Callable[[HandlerContext], None]
 Failed = Callable[[HandlerContext, ErrorCode], None]
 
 ADAPTIVE_LINGER = -1
-"""A batch takes what is written until the shell calls ``flush``: as Kafka's adaptive linger, which ends when the events that
-were queued for the partition are handled."""
+"""A batch takes writes until ``flush``, like Kafka's adaptive linger, which ends when the queued events of the partition are
+handled."""
 
 _BATCH_OVERHEAD = 61
 _RECORD_OVERHEAD = 21  # at most (``DefaultRecord.MAX_RECORD_OVERHEAD``)
 
 
 class AppendSettings(NamedTuple):
-    """``write_timeout_ms``: how long a write waits for an append; ``linger_ms``: how long a batch waits for further writes;
-    ``max_batch_bytes`` of a partition: how large a batch may get."""
+    """``write_timeout_ms``: how long a write waits for its append; ``linger_ms``: how long a batch waits for more writes;
+    ``max_batch_bytes``: returns the largest batch size of a partition."""
 
     write_timeout_ms: int
     linger_ms: int
@@ -35,7 +35,7 @@ class AppendSettings(NamedTuple):
 
 
 class PendingWrite:
-    """A write that waits; one of ``stored`` and ``failed`` is called, once. ``timeout`` is the key of its timer, if any."""
+    """A write that waits for its append; then ``stored`` or ``failed`` is called. ``timeout`` is the key of its timer."""
 
     __slots__ = ("failed", "origin", "since_ms", "stored", "timeout")
 
@@ -45,10 +45,9 @@ class PendingWrite:
 
 
 class PendingBatch:
-    """Records of one or more writes, or the marker of a transaction; ``changes`` are their undo logs with their origins, oldest
-    first.
+    """The records of one or more writes, or a transaction marker; ``changes`` are their undo logs with origins, oldest first.
 
-    ``base_offset`` is the offset that its first record will have; ``times_out`` says whether writes that wait may time out.
+    ``base_offset`` is the expected offset of its first record; ``times_out``: may its waiting writes time out?
     """
 
     __slots__ = ("append_id", "base_offset", "changes", "records", "size", "times_out", "waiting")
@@ -62,7 +61,7 @@ class PendingBatch:
 
 
 class AppendQueue:
-    """See the module."""
+    """The append queue of one shard."""
 
     def __init__(
         self, topic: str, partition: int, timers: Timers, settings: AppendSettings, next_append_id: Callable[[], int]
@@ -81,15 +80,15 @@ class AppendQueue:
 
     @property
     def is_open(self) -> bool:
-        """Is there a batch that was not flushed yet?"""
+        """Is there an unflushed batch?"""
         return self._open is not None
 
     def undo_logs(self) -> Iterator[UndoLog]:
-        """The undo logs of all writes that are not stored yet, oldest first."""
+        """The undo logs of all pending writes, oldest first."""
         return (log for batch in self.batches.values() for _, log in batch.changes)
 
     def is_too_large(self, records: Sequence[TypedRecord], size: int) -> bool:
-        """Is a batch of nothing but ``records``, whose ``size_bound`` is ``size``, larger than a batch may be?"""
+        """Would a batch of only ``records``, with the ``size_bound`` ``size``, be too large?"""
         limit = self._settings.max_batch_bytes(self._partition)
         if _BATCH_OVERHEAD + size <= limit:
             return False
@@ -99,7 +98,7 @@ class AppendQueue:
         )
 
     def add(self, ctx: HandlerContext, records: Sequence[TypedRecord], undo: UndoLog | None, size: int) -> None:
-        """Add the records of a write, which ``undo`` undoes, to the open batch; first flush that if they do not fit.
+        """Add the records of a write to the open batch, which is flushed first if they do not fit; ``undo`` undoes the write.
 
         ``size`` is their ``size_bound``.
         """
@@ -129,7 +128,7 @@ class AppendQueue:
         producer_epoch: int = -1,
         marker: TransactionMarker | None = None,
     ) -> None:
-        """Give the records of a transaction, or its ``marker``, to the log as a batch of their own, behind the open one."""
+        """Append the records of a transaction, or its ``marker``, as a separate batch, after flushing the open one."""
         self.flush(ctx)
         append_id = self._next_append_id()
         batch = self.batches[append_id] = PendingBatch(append_id, self.next_offset, times_out=False)
@@ -139,12 +138,12 @@ class AppendQueue:
         ctx.append(append_id, self._topic, self._partition, tuple(records), producer_id, producer_epoch, marker)
 
     def add_changes(self, ctx: HandlerContext, undo: UndoLog | None) -> None:
-        """What ``undo`` undoes builds on the last batch: it is undone with that, if there is one."""
+        """Attach a write without records to the last batch, if there is one, so that ``undo`` is undone with it."""
         if undo is not None and self.batches:
             next(reversed(self.batches.values())).changes.append((ctx.origin, undo))
 
     def flush(self, ctx: HandlerContext) -> None:
-        """Give the open batch, if there is one, to the log."""
+        """Append the open batch, if there is one."""
         batch, self._open = self._open, None
         if batch is not None:
             if self._settings.linger_ms > 0:
@@ -152,7 +151,7 @@ class AppendQueue:
             ctx.append(batch.append_id, self._topic, self._partition, tuple(batch.records))
 
     def wait(self, ctx: HandlerContext, stored: Stored, failed: Failed) -> None:
-        """Wait for the last batch; there must be one."""
+        """Call ``stored`` or ``failed`` when the last batch is done; there must be one."""
         batch = next(reversed(self.batches.values()))
         write = PendingWrite(ctx.origin, ctx.now_ms, stored, failed)
         batch.waiting.append(write)
@@ -160,7 +159,7 @@ class AppendQueue:
             self._start_timeout(batch, write)
 
     def hold(self, append_id: int) -> None:
-        """The append is held: from now on the writes that wait for it, or will, can time out."""
+        """The append is delayed: from now on its waiting writes can time out."""
         batch = self.batches[append_id]
         if not batch.times_out:
             batch.times_out = True
@@ -168,15 +167,15 @@ class AppendQueue:
                 self._start_timeout(batch, write)
 
     def complete(self, append_id: int) -> list[PendingWrite]:
-        """The append is stored; returns the writes that waited for it, none if it is not pending any more."""
+        """The append is stored; returns its waiting writes, none if it is no longer pending."""
         batch = self.batches.pop(append_id, None)
         if batch is None:
             return []
         return self._dismiss([batch]) if batch.times_out else batch.waiting
 
     def fail(self, append_id: int) -> tuple[list[tuple[Origin, UndoLog]], list[PendingWrite]]:
-        """The append failed, and later ones with it, which build on it: returns their changes, newest first, and the writes
-        that waited."""
+        """The append failed, and with it all later ones, which depend on it: returns their changes, newest first, and their
+        waiting writes."""
         if append_id not in self.batches:
             return [], []
         ids = list(self.batches)
@@ -186,7 +185,7 @@ class AppendQueue:
         return changes[::-1], self._dismiss(failed)
 
     def clear(self) -> list[PendingWrite]:
-        """No append matters any more; returns the writes that waited."""
+        """Drop all batches; returns their waiting writes."""
         batches = list(self.batches.values())
         self.batches.clear()
         return self._dismiss(batches)
@@ -212,7 +211,7 @@ class AppendQueue:
 
 
 def size_bound(records: Sequence[TypedRecord]) -> int:
-    """``records`` take no more bytes in a batch than that."""
+    """An upper bound of the bytes of ``records`` in a batch."""
     size = _RECORD_OVERHEAD * len(records)
     for _, _, (key, value) in records:
         size += len(key) + len(value) if value is not None else len(key)

@@ -1,4 +1,4 @@
-"""Which broker coordinates what: the one that leads the partition; every other answers NOT_COORDINATOR."""
+"""Finds the broker that coordinates a partition: its leader; on every other broker the shard answers NOT_COORDINATOR."""
 
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, Protocol
@@ -9,7 +9,7 @@ from groupcoord.coordinator.runtime.shard import Shard
 
 
 class Address(NamedTuple):
-    """A broker as clients are told of it."""
+    """The advertised address of a broker."""
 
     node_id: int
     host: str
@@ -17,20 +17,20 @@ class Address(NamedTuple):
 
 
 class BrokersView(Protocol):
-    """Which brokers there are, and which of them lead a coordinator's topic, read-only."""
+    """A read-only view of the brokers, and of the leaders of a coordinator's topic."""
 
     def ids(self) -> Sequence[int]:
-        """The ids of all brokers, the first one's first; they do not change."""
+        """The ids of all brokers, in a fixed order."""
 
     def leaders(self, topic: str) -> tuple[int, ...]:
-        """For each partition of ``topic`` the id of its leader; the same tuple as long as nothing changes."""
+        """The leader of each partition of ``topic``; the same tuple object as long as nothing changes."""
 
     def address(self, broker_id: int, listener: int = 0) -> Address | None:
-        """Where clients of that listener, counted from 0, find the broker of that id; None if nowhere: it may be fenced."""
+        """The address of a broker for clients of a listener (numbered from 0); None for a fenced broker."""
 
 
 class CoordinatorRouting(Generic[M]):
-    """The shards of ``runtime`` as each of ``brokers`` sees them: its own, and in place of others one that refuses."""
+    """The shards of ``runtime`` per broker: those it leads, and refusing shards for the others."""
 
     def __init__(self, runtime: CoordinatorRuntime[M], brokers: BrokersView) -> None:
         self._shards = runtime.shards
@@ -41,7 +41,7 @@ class CoordinatorRouting(Generic[M]):
         self._seen: list[tuple[Shard[M], ...]] = []
 
     def seen_by(self, broker: int) -> tuple[Shard[M], ...]:
-        """All shards, as broker ``broker`` (counted from 0) sees them."""
+        """All shards from the view of broker ``broker`` (numbered from 0)."""
         leaders = self._brokers.leaders(self._topic)
         if leaders is not self._leaders:
             self._leaders = leaders
@@ -49,13 +49,13 @@ class CoordinatorRouting(Generic[M]):
         return self._seen[broker]
 
     def _as_seen_by(self, broker_id: int, leaders: tuple[int, ...]) -> tuple[Shard[M], ...]:
-        # A shard whose partition does not exist refuses by itself.
+        # The shard of a partition that does not exist refuses requests itself.
         return tuple(
             shard if shard.partition >= len(leaders) or leaders[shard.partition] == broker_id else elsewhere
             for shard, elsewhere in zip(self._shards, self._elsewhere, strict=True)
         )
 
     def coordinator_of(self, partition: int, listener: int = 0) -> Address | None:
-        """The broker that leads ``partition``, if one does that is there, for clients of that listener, counted from 0."""
+        """The address of the leader of ``partition`` for clients of a listener (numbered from 0), or None."""
         leaders = self._brokers.leaders(self._topic)
         return self._brokers.address(leaders[partition], listener) if partition < len(leaders) else None

@@ -1,4 +1,4 @@
-"""The shards of one coordinator's topic: found by key, flushed, loaded and given up. Source: ``CoordinatorRuntime``."""
+"""CoordinatorRuntime: the shards of one coordinator's topic; looks them up by key, flushes, loads and unloads them."""
 
 from collections.abc import Callable
 from itertools import count
@@ -16,7 +16,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class CoordinatorRuntime(Generic[M]):
-    """``partitions`` shards of ``topic``; each holds the keys whose hash is its own."""
+    """The ``partitions`` shards of ``topic``; the hash of a key selects its shard."""
 
     def __init__(
         self,
@@ -40,46 +40,46 @@ class CoordinatorRuntime(Generic[M]):
             shard.on_open = self.open_shards.append
 
     def shard_of(self, key: str) -> Shard[M]:
-        """The shard that ``key`` belongs to, by its hash."""
+        """The shard of ``key``, by its hash."""
         return self.shards[partition_for(key, len(self.shards))]
 
     # --- appends
 
     def flush(self, ctx: HandlerContext) -> None:
-        """Give the batches that are open to the log, those of each shard as one append."""
+        """Append the open batch of each shard."""
         shards = self.open_shards[:]
         self.open_shards.clear()
         for shard in shards:
             shard.flush(ctx)
 
     def appended(self, append: Append, now_ms: int) -> list[Effect]:
-        """``append`` is stored: complete the writes that waited for it."""
+        """``append`` is stored: complete its waiting writes."""
         return self.shards[append.partition].appended(append.append_id, now_ms)
 
     def append_failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """``append`` could not be stored because of ``error``."""
+        """``append`` failed with ``error``: undo and fail its writes."""
         return self.shards[append.partition].append_failed(append.append_id, error, now_ms)
 
     # --- loading and unloading
 
     def load(self, partition: int, ctx: HandlerContext) -> ShardLoader[M]:
-        """Load ``partition``: the caller reads its log and gives what it finds to the loader."""
+        """Begin to load ``partition``: the caller reads its log and passes the records to the loader."""
         self.deleted.discard(partition)
         return ShardLoader(self.shards[partition], ctx)
 
     def resign(self, partition: int, ctx: HandlerContext) -> None:
-        """Another broker leads ``partition`` from now on, until ``load``."""
+        """Unload ``partition``: another broker leads it, until ``load``."""
         self.deleted.discard(partition)
         self.shards[partition].unload(ctx, f"another broker has partition {partition} of {self.topic}")
 
     def topic_deleted(self, ctx: HandlerContext) -> None:
-        """The topic is gone, and the state of all shards with it; see ``topic_created``."""
+        """The topic was deleted: unload all shards; see ``topic_created``."""
         for shard in self.shards:
             self.deleted.add(shard.partition)
             shard.unload(ctx, f"there is no partition {shard.partition} of {self.topic}")
 
     def topic_created(self, partitions: int) -> None:
-        """The topic has so many partitions now: their shards, if they were deleted, are active again, and empty."""
+        """The topic has ``partitions`` partitions now: activate their deleted shards, with empty state."""
         for partition in sorted(self.deleted):
             if partition < partitions:
                 self.deleted.discard(partition)

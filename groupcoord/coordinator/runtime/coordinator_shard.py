@@ -1,4 +1,4 @@
-"""What a coordinator brings to the runtime: the state of one partition of its topic, and operations that change it.
+"""CoordinatorShard, the interface that a coordinator implements for the runtime: the state of one partition, and operations.
 
 Source: ``CoordinatorShard``, ``CoordinatorPlayback``, ``CoordinatorResult``, ``CoordinatorRuntime.CoordinatorWriteOperation``.
 """
@@ -17,7 +17,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class LoadSummary(NamedTuple):
-    """What was read of a partition: how many ``records``, and how many of them have an ``unknown`` type."""
+    """The result of loading a partition: the number of ``records``, and of those of ``unknown`` type."""
 
     partition: int
     records: int
@@ -26,47 +26,47 @@ class LoadSummary(NamedTuple):
 
 
 class CoordinatorShard(Protocol):
-    """The state of one partition of a coordinator's topic: a state machine, which only ``apply`` and operations change.
+    """The state machine of one partition of a coordinator's topic; only ``apply`` and operations change it.
 
-    A Shard of the runtime has one, its ``machine``: it appends what that wants written, and loads it anew.
+    It is the ``machine`` of a Shard of the runtime, which appends its records, and loads it.
     """
 
     @property
     def is_empty(self) -> bool:
-        """Is there no state at all?"""
+        """Is the state empty?"""
 
     def decode(self, key: bytes, value: bytes | None) -> TypedRecord | None:
-        """The record with these bytes; None for a type that is not known here. Raises WireError."""
+        """Decode a record; None for an unknown type. Raises WireError."""
 
     def apply(self, record: TypedRecord, offset: int, producer_id: int) -> None:
-        """Change the state as ``record`` says, whether it was written just now or is read back. Raises WireError.
+        """Apply ``record`` to the state, whether it was just written or is being loaded. Raises WireError.
 
-        A record of a transaction of ``producer_id`` counts when that is committed.
+        A record in a transaction of ``producer_id`` takes effect when that is committed.
         """
 
     def apply_run(self, data: bytes, position: int, other: RecordSink) -> ScanResult:
-        """Apply many plain records of the batches from ``position`` of ``data`` on; ``other`` takes those that need a look.
+        """Apply plain records of the batches from ``position`` of ``data`` on; call ``other`` for all other records.
 
-        Only for loading, to be fast. To apply nothing, return ``ScanResult(position, -1, 0)``.
+        The fast path of loading. An implementation without one returns ``ScanResult(position, -1, 0)``.
         """
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> Stored | None:
-        """The transaction of ``producer_id`` is committed or aborted, whether that was written just now or is read back.
+        """Commit or abort the transaction of ``producer_id``, whether its marker was just written or is being loaded.
 
-        What is returned is called when the marker that says so is stored; a marker that is read back is.
+        The returned function is called when the marker is stored, as a loaded one is.
         """
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
-        """The log is read: start timers. Raises WireError or ApiError, before any effect, if the state cannot be served."""
+        """The log is loaded: start timers. Raises WireError or ApiError, before any effect, if the state is unusable."""
 
     def on_load_failed(self, ctx: HandlerContext, summary: LoadSummary, why: str) -> None:
-        """The log could not be read."""
+        """The log could not be loaded."""
 
     def on_unloaded(self, ctx: HandlerContext, why: str) -> None:
-        """The partition is coordinated elsewhere from now on: answer requests that wait, cancel timers."""
+        """Another broker coordinates the partition from now on: answer waiting requests, cancel timers."""
 
     def view(self, pending: Iterable[UndoLog]) -> Any:
-        """The state without the writes that are ``pending``, oldest first."""
+        """A view of the state without the ``pending`` writes, which are given oldest first."""
 
 
 M = TypeVar("M", bound=CoordinatorShard)
@@ -74,12 +74,12 @@ M = TypeVar("M", bound=CoordinatorShard)
 
 @dataclass(slots=True)
 class CoordinatorResult:
-    """What an operation decides: records to write, and a response, which is sent when they are stored.
+    """The result of an operation: records to append, and a response, which is sent when they are stored.
 
     ``stored`` is called before the response is sent. If the append fails, the operation's ``failed`` answers instead; a result
-    without a response has a ``failed`` of its own. Records of a state that the operation has changed itself are not applied
-    again: ``replay_records``. Records that are not ``is_atomic`` may be spread over batches. Without records the response waits
-    for the earlier writes of its partition. Records with a producer are a part of its transaction, and atomic.
+    without a response has its own ``failed``. ``replay_records`` false: the operation has already changed the state itself.
+    ``is_atomic`` false: the records may be spread over batches. Without records the response waits for the earlier writes of
+    its partition. Records with a producer id are part of its transaction, and atomic.
     """
 
     response: Any = None
@@ -95,12 +95,12 @@ class CoordinatorResult:
 EMPTY_RESULT = CoordinatorResult()
 
 TimerOperation = Callable[[HandlerContext], CoordinatorResult]
-"""What a timer of a state machine does."""
+"""The operation of a timer of a state machine."""
 
 
 class Operation(NamedTuple, Generic[M]):
-    """A request that may write. ``run`` may raise ApiError, before it changes anything; ``refused`` answers that, and a shard
-    that is not active. ``failed`` answers instead of the response of a result when an append failed, with the log's error."""
+    """The handler of a request that may write. ``run`` may raise ApiError, before any change; then, and if the shard is not
+    active, ``refused`` answers. If the append fails, ``failed`` answers, with the error of the log."""
 
     run: Callable[[M, HandlerContext, Call, Any], CoordinatorResult]
     refused: Callable[[HandlerContext, Call, Any, ApiError], None]

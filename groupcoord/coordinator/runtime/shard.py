@@ -1,7 +1,6 @@
-"""One partition of a coordinator's topic: its state, its state machine, and the writes that it makes.
+"""Shard: runs operations on the state machine of one partition, and appends their records (``CoordinatorContext``).
 
-Source: ``CoordinatorRuntime.CoordinatorContext``. State changes apply immediately; a failed append rolls them back, a timeout
-does not: the append may still succeed.
+State changes apply immediately; a failed append rolls them back. A timeout does not, because the append may still succeed.
 """
 
 import enum
@@ -25,31 +24,31 @@ from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 
 RETRY_BACKOFF_MS = 500
-"""Source: ``CoordinatorRuntime.EventBasedCoordinatorTimer``."""
+"""The pause before a failed timer operation is retried (``CoordinatorRuntime.EventBasedCoordinatorTimer``)."""
 
 
 def _ignore_error(_: HandlerContext, __: ErrorCode) -> None:
-    """Nothing waits for it."""
+    """Nothing waits for the result."""
 
 
 class ShardState(enum.Enum):
-    """Source: ``CoordinatorRuntime.CoordinatorState``."""
+    """The state of a shard (``CoordinatorRuntime.CoordinatorState``)."""
 
     LOADING = "loading"
-    """Its log is being read."""
+    """Its log is being loaded."""
     ACTIVE = "active"
-    """It serves."""
+    """It serves requests."""
     FAILED = "failed"
-    """Its log could not be read."""
+    """Its log could not be loaded."""
     UNLOADED = "unloaded"
-    """Its log is led by another broker, or gone."""
+    """Its partition is led by another broker, or deleted."""
 
 
-_ACTIVE = ShardState.ACTIVE  # for the check of every request: Python 3.11 looks a member of an Enum up slowly
+_ACTIVE = ShardState.ACTIVE  # used for every request: enum lookups are slow in Python 3.11
 
 
 class ShardTimers:
-    """The timers of one state machine: their operations may write. Source: ``CoordinatorTimer``."""
+    """The timers of one state machine, whose operations may write (``CoordinatorTimer``)."""
 
     def __init__(self, timers: Timers, run: Callable[[HandlerContext, TimerOperation, Failed], None]) -> None:
         self._timers = timers
@@ -60,10 +59,9 @@ class ShardTimers:
         return key in self._timers
 
     def schedule(self, key: TimerKey, at_ms: int, operation: TimerOperation, *, retries: bool = False) -> None:
-        """Run ``operation`` at ``at_ms``; replaces the timer that has an equal key.
+        """Run ``operation`` at ``at_ms``; replaces the timer with an equal key.
 
-        If it ``retries``, it runs again half a second after what it wrote could not be stored, unless its result has a
-        ``failed`` of its own.
+        With ``retries`` it runs again 500 ms after its append failed, unless its result has its own ``failed``.
         """
 
         def failed(later: HandlerContext, error: ErrorCode) -> None:
@@ -73,7 +71,7 @@ class ShardTimers:
         self._timers.schedule(key, at_ms, lambda due: self._run(due, operation, failed))
 
     def cancel(self, key: TimerKey) -> None:
-        """Forget the timer, if there is one."""
+        """Cancel the timer, if there is one."""
         self._timers.cancel(key)
 
     def fire(self, key: TimerKey, ctx: HandlerContext) -> None:
@@ -82,11 +80,11 @@ class ShardTimers:
 
 
 MachineFactory = Callable[[int, ShardTimers, UndoRecorder], M]
-"""Makes the empty state machine of a partition."""
+"""Creates the empty state machine of a partition."""
 
 
 class Shard(Generic[M]):
-    """``partition`` of ``topic``. A new one is active and empty."""
+    """The shard of ``partition`` of ``topic``. A new shard is active and empty."""
 
     def __init__(
         self,
@@ -116,11 +114,11 @@ class Shard(Generic[M]):
     # --- its state
 
     def new_machine(self) -> M:
-        """An empty state machine for this partition."""
+        """Create an empty state machine for this partition."""
         return self._new_machine(self.partition, self._timers, self._undo)
 
     def require_active(self) -> None:
-        """Raises ApiError (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR) unless this shard serves."""
+        """Raises ApiError (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR) unless this shard is active."""
         if self.state is not ShardState.ACTIVE:
             raise self._not_active()
 
@@ -130,21 +128,21 @@ class Shard(Generic[M]):
         return ApiError(code, self.why_not_active)
 
     def begin_loading(self) -> None:
-        """The log is being read from now on, until ``activate`` or ``deactivate``."""
+        """Enter the state LOADING, until ``activate`` or ``deactivate``."""
         self.deactivate(ShardState.LOADING, f"partition {self.partition} of {self.topic} is being read")
 
     def activate(self, machine: M, next_offset: int) -> None:
-        """Serve with the state of ``machine``."""
+        """Serve requests with the state of ``machine``."""
         self.state, self.why_not_active = ShardState.ACTIVE, ""
         self.machine, self._queue.next_offset = machine, next_offset
 
     def deactivate(self, state: ShardState, why: str) -> None:
-        """Serve no longer, and forget everything."""
+        """Stop serving requests, and discard the state."""
         self.state, self.why_not_active = state, why
         self.machine = self.new_machine()
 
     def unload(self, ctx: HandlerContext, why: str) -> None:
-        """The log is led by another broker, or gone; the writes that wait fail with NOT_COORDINATOR."""
+        """The partition is led by another broker, or deleted: pending writes fail with NOT_COORDINATOR."""
         ctx.effects += _fail(self._queue.clear(), ErrorCode.NOT_COORDINATOR, ctx.now_ms)
         self.machine.on_unloaded(ctx, why)
         self.deactivate(ShardState.UNLOADED, why)
@@ -153,7 +151,7 @@ class Shard(Generic[M]):
 
     @property
     def committed(self) -> Any:
-        """A view of the state as it is stored, without pending writes. Raises ApiError unless active."""
+        """A view of the stored state, without pending writes. Raises ApiError unless active."""
         self.require_active()
         return self.machine.view(self._queue.undo_logs())
 
@@ -165,13 +163,13 @@ class Shard(Generic[M]):
 
     @property
     def is_idle(self) -> bool:
-        """Is no append of this partition pending?"""
+        """Are there no pending appends?"""
         return not self._pending
 
     # --- writing
 
     def write(self, ctx: HandlerContext, call: Call, request: Any, operation: Operation[M]) -> None:
-        """Run ``operation`` and answer ``call`` when what it writes is stored."""
+        """Run ``operation`` and answer ``call`` when its records are stored."""
         if self.state is not _ACTIVE:
             operation.refused(ctx, call, request, self._not_active())
             return
@@ -210,7 +208,7 @@ class Shard(Generic[M]):
     def run(
         self, ctx: HandlerContext, operation: Callable[[M], CoordinatorResult], failed: Failed = _ignore_error
     ) -> None:
-        """Run an ``operation`` that no request asks for; nothing happens unless active. ``failed`` is for a result without."""
+        """Run an ``operation`` without a request, if active. ``failed`` is the default of a result without its own."""
         if self.state is ShardState.ACTIVE:
             recorder = self._undo
             recorder.is_open, recorder.log = True, None
@@ -223,9 +221,9 @@ class Shard(Generic[M]):
     def complete_transaction(
         self, ctx: HandlerContext, marker: TransactionMarker, stored: Stored, failed: Failed
     ) -> None:
-        """End a transaction of this partition, and call ``stored`` when its ``marker`` is.
+        """End a transaction of this partition, and call ``stored`` when its ``marker`` is stored.
 
-        Or ``failed``, with the log's error, REQUEST_TIMED_OUT, or, at once, with that of a shard that is not active.
+        Otherwise ``failed`` is called, with the log's error, REQUEST_TIMED_OUT, or at once if the shard is not active.
         Source: ``CoordinatorContext.completeTransaction``.
         """
         if self.state is not ShardState.ACTIVE:
@@ -254,7 +252,7 @@ class Shard(Generic[M]):
             stored(ctx)
 
     def flush(self, ctx: HandlerContext) -> None:
-        """Give the open batch, if there is one, to the log."""
+        """Append the open batch, if there is one."""
         self._queue.flush(ctx)
 
     def _fire(self, ctx: HandlerContext, operation: TimerOperation, failed: Failed) -> None:
@@ -263,7 +261,7 @@ class Shard(Generic[M]):
     def _append(
         self, ctx: HandlerContext, result: CoordinatorResult, undo: UndoLog | None, stored: Stored, failed: Failed
     ) -> None:
-        """Append the records of ``result``, whose changes so far ``undo`` undoes, and wait for them."""
+        """Apply and append the records of ``result``, and wait for them; ``undo`` undoes the changes so far."""
         records = result.records
         if not records:
             self._queue.add_changes(ctx, undo)
@@ -286,7 +284,7 @@ class Shard(Generic[M]):
                     apply = self.machine.apply
                     for offset, record in enumerate(part, self._queue.next_offset):
                         apply(record, offset, result.producer_id)
-            except Exception:  # a defect of the state machine: what is not in the log must not stay in its state
+            except Exception:  # a bug in the state machine: undo, because the records are not in the log
                 (recorder.log or UndoLog()).revert(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
                 raise
             finally:
@@ -303,25 +301,25 @@ class Shard(Generic[M]):
             self.on_open(self)
 
     def _unwritable(self, result: CoordinatorResult, size: int) -> ErrorCode:
-        """Why the records of ``result`` can never be written, which Kafka finds out before it adds them to a batch, too."""
+        """The error if the records of ``result`` can never be written; Kafka also checks that before it builds a batch."""
         for _, _, encoded in result.records:
             if encoded is UNWRITABLE:
                 return ErrorCode.UNKNOWN_SERVER_ERROR
         too_large = result.is_atomic and self._queue.is_too_large(result.records, size)
         return ErrorCode.MESSAGE_TOO_LARGE if too_large else ErrorCode.NONE
 
-    # --- what becomes of appends
+    # --- results of appends
 
     def awaits(self, append_id: int) -> bool:
-        """Is that append pending?"""
+        """Is the append pending?"""
         return append_id in self._pending
 
     def append_held(self, append_id: int) -> None:
-        """The append is held: from now on the writes that wait for it, or will, can time out."""
+        """The append is delayed: from now on its waiting writes can time out."""
         self._queue.hold(append_id)
 
     def appended(self, append_id: int, now_ms: int) -> list[Effect]:
-        """The append is stored: complete the writes that waited. Appends are stored in the order in which they were made."""
+        """The append is stored: complete its waiting writes. Appends are stored in order."""
         effects: list[Effect] = []
         for write in self._queue.complete(append_id):
             ctx = HandlerContext(now_ms, write.origin)
@@ -330,7 +328,7 @@ class Shard(Generic[M]):
         return effects
 
     def append_failed(self, append_id: int, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """The append failed with ``error``, and later ones with it: undo them and fail the writes that waited.
+        """The append failed with ``error``, and with it all later ones: undo them and fail their waiting writes.
 
         In Kafka all of them are one batch (``CoordinatorContext.failCurrentBatch``).
         """
@@ -353,4 +351,4 @@ def _fail(writes: Iterable[PendingWrite], error: ErrorCode, now_ms: int) -> list
 
 
 def _ignore(_: HandlerContext) -> None:
-    """Nothing waits for it."""
+    """Nothing waits for the result."""

@@ -1,4 +1,4 @@
-"""A shard reads its log: each record is applied as it was when it was written. Source: ``CoordinatorLoaderImpl``."""
+"""ShardLoader: loads the state of a shard by replaying the records of its log (``CoordinatorLoaderImpl``)."""
 
 from collections.abc import Iterable
 from typing import Generic
@@ -16,7 +16,7 @@ from groupcoord.protocol.errors import WireError
 class ShardLoader(Generic[M]):
     """Loads ``shard``, which refuses every request with COORDINATOR_LOAD_IN_PROGRESS until ``finish``.
 
-    Its state machine applies the records of its log. What no record says is lost, as in Kafka.
+    State that is not in records, such as waiting requests, is lost, as in Kafka.
     """
 
     def __init__(self, shard: Shard[M], ctx: HandlerContext) -> None:
@@ -33,7 +33,7 @@ class ShardLoader(Generic[M]):
         self._machine = shard.new_machine()
 
     def apply_run(self, data: bytes, position: int) -> ScanResult:
-        """Apply the records of the plain batches from ``position`` of ``data`` on: see commit_fast_path.py.
+        """The fast path: apply the plain batches from ``position`` of ``data`` on; see commit_fast_path.py.
 
         Raises InvalidRecordsError. For the rest see ``apply``.
         """
@@ -42,9 +42,9 @@ class ShardLoader(Generic[M]):
         return run
 
     def apply(self, records: Iterable[OffsetKeyValue], producer_id: int = NO_PRODUCER) -> None:
-        """Apply the next ``records`` of the log; those of a transaction of ``producer_id`` count when that is committed.
+        """Apply the next ``records`` of the log; those of a transaction of ``producer_id`` take effect when it is committed.
 
-        A record of an unknown type is skipped. One that cannot be read is the ``failure``, and nothing after it counts.
+        A record of an unknown type is skipped. A record that cannot be decoded is the ``failure``; the rest is ignored.
         """
         for offset, key, value in records:
             if self.failure is not None:
@@ -53,16 +53,16 @@ class ShardLoader(Generic[M]):
             self._apply_one(offset, key, value, producer_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The transaction of ``producer_id`` is committed or aborted."""
+        """Commit or abort the transaction of ``producer_id``."""
         self.records += 1
         self._machine.end_transaction(producer_id, committed=committed)
 
     def fail(self, why: str) -> None:
-        """The log cannot be read on."""
+        """The rest of the log cannot be read."""
         self.failure = self.failure or why
 
     def _apply_one(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER) -> bool:
-        """Apply a record of any type. False: it is the failure."""
+        """Apply a record of any type. Returns False if it is the failure."""
         try:
             record = self._machine.decode(key or b"", value)
             if record is None:
@@ -75,9 +75,9 @@ class ShardLoader(Generic[M]):
         return True
 
     def finish(self, ctx: HandlerContext, next_offset: int = 0) -> None:
-        """The log ends here, before ``next_offset``: the shard is active again, or, after a failure, failed.
+        """The log ends before ``next_offset``: activate the shard or, after a failure, mark it as failed.
 
-        If the shard was unloaded or loaded again meanwhile, nothing happens.
+        Does nothing if the shard was unloaded or loaded again meanwhile.
         """
         shard = self.shard
         if shard.machine is not self._placeholder:

@@ -1,7 +1,7 @@
-"""Undo logs: a write changes the state at once, its append may fail, and reads must not see it before it is stored.
+"""Undo logs of state changes: to roll back a write whose append fails, and to read the state without pending writes.
 
-Kafka keeps the state in timeline structures with snapshots (``SnapshotRegistry``, ``TimelineHashMap``). Here every table saves
-the value before a change in the undo log of the write that runs.
+Kafka uses timeline structures with snapshots for that (``SnapshotRegistry``, ``TimelineHashMap``). Here every table saves the
+old value of a change in the undo log of the current write.
 """
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
@@ -16,14 +16,14 @@ V = TypeVar("V")
 
 
 class UndoTable(Protocol):
-    """State that can be restored, key by key."""
+    """A table whose values can be restored."""
 
     def restore(self, ctx: HandlerContext, key: Any, before: Any, error: ErrorCode, /) -> None:
-        """Set ``key`` to ``before`` again (None: remove it), because the append failed with ``error``."""
+        """Restore ``key`` to ``before`` (None: remove it), because the append failed with ``error``."""
 
 
 class UndoLog:
-    """The values before one write, by table and key; None: there was none."""
+    """The old values of one write, by table and key; None: there was none."""
 
     __slots__ = ("_changes",)
 
@@ -31,18 +31,18 @@ class UndoLog:
         self._changes: dict[UndoTable, dict[Any, Any]] = {}
 
     def save(self, table: UndoTable, key: Any, before: Any) -> None:
-        """``key`` of ``table`` is about to change; only the first value counts."""
+        """Save the value of ``key`` in ``table`` before a change; only the first save of a key counts."""
         changes = self._changes.get(table)
         if changes is None:
             changes = self._changes[table] = {}
         changes.setdefault(key, before)
 
     def of(self, table: UndoTable) -> Mapping[Any, Any]:
-        """The values before the write in ``table``, by key."""
+        """The old values in ``table``, by key."""
         return self._changes.get(table, _NOTHING)
 
     def revert(self, ctx: HandlerContext, error: ErrorCode) -> None:
-        """Restore everything. Later writes must have been reverted before."""
+        """Restore all values. Later writes must be reverted first."""
         for table, changes in self._changes.items():
             for key, before in changes.items():
                 table.restore(ctx, key, before, error)
@@ -52,7 +52,7 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 class UndoRecorder:
-    """Where the tables of one shard save values: the undo log of the write that runs. Without a write nothing is saved."""
+    """Saves old values of the tables of one shard in the undo log of the current write; outside of a write, nowhere."""
 
     __slots__ = ("is_open", "log")
 
@@ -63,7 +63,7 @@ class UndoRecorder:
         """What it changed so far; None: nothing."""
 
     def save(self, table: UndoTable, key: Any, before: Any) -> None:
-        """``key`` of ``table`` is about to change."""
+        """Save the value of ``key`` in ``table`` before a change."""
         if self.is_open:
             log = self.log
             if log is None:
@@ -72,7 +72,7 @@ class UndoRecorder:
 
 
 def values_before(table: UndoTable, logs: Iterable[UndoLog]) -> Mapping[Any, Any]:
-    """The values in ``table`` before all of ``logs``, oldest first, for the keys that these changed."""
+    """The values in ``table`` before all ``logs`` (oldest first), for the keys that they changed."""
     before: dict[Any, Any] = {}
     for log in logs:
         for key, value in log.of(table).items():
@@ -81,7 +81,7 @@ def values_before(table: UndoTable, logs: Iterable[UndoLog]) -> Mapping[Any, Any
 
 
 class UndoableMap(Generic[K, V]):
-    """A dict whose changes can be undone."""
+    """A dict with undoable changes."""
 
     def __init__(self, undo: UndoRecorder) -> None:
         self._undo = undo
@@ -125,7 +125,7 @@ class UndoableMap(Generic[K, V]):
 
 
 class UndoableValue(Generic[V]):
-    """One value, whose changes can be undone."""
+    """A single value with undoable changes."""
 
     def __init__(self, undo: UndoRecorder, value: V) -> None:
         self._undo = undo
@@ -142,7 +142,7 @@ class UndoableValue(Generic[V]):
         self._value = value
 
     def before(self, pending: Iterable[UndoLog]) -> V:
-        """The value before the writes that are ``pending``, oldest first."""
+        """The value before the ``pending`` writes, which are given oldest first."""
         before: V = values_before(self, pending).get("", self._value)
         return before
 
@@ -152,9 +152,9 @@ class UndoableValue(Generic[V]):
 
 
 class UndoableTimelineMap(Generic[V]):
-    """A map from strings in Kafka's order, whose changes can be undone.
+    """A map with string keys in Kafka's iteration order, with undoable changes.
 
-    ``changed`` is called with the values before and after each change; ``restored`` after one was undone.
+    ``changed`` is called with the values before and after each change; ``restored`` after an undo.
     """
 
     def __init__(
@@ -190,15 +190,15 @@ class UndoableTimelineMap(Generic[V]):
             self._changed(before, None)
 
     def values(self) -> ValuesView[V]:
-        """The values in order of insertion: cheaper, for questions whose answer does not depend on order."""
+        """The values in order of insertion, which is cheaper than Kafka's order."""
         return self._items.values()
 
     def in_order(self) -> list[tuple[str, V]]:
-        """The items as Kafka iterates over them."""
+        """The items in Kafka's iteration order."""
         return self._items.in_order()
 
     def in_order_before(self, pending: Iterable[UndoLog]) -> list[tuple[str, V]]:
-        """The items as they were before the writes that are ``pending``, oldest first."""
+        """The items before the ``pending`` writes, which are given oldest first."""
         before = values_before(self, pending)
         if not before:
             return self.in_order()

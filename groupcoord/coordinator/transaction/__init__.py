@@ -1,1 +1,1 @@
-"""The coordinator of transactions (KIP-98, KIP-890): producers by their transactional ids, and what they have open."""
+"""The transaction coordinator (KIP-98, KIP-890): transactional ids, their producers and transactions."""

@@ -1,7 +1,6 @@
-"""EndTxn: a transaction is committed or aborted. Source: ``TransactionCoordinator.endTransaction``.
+"""The EndTxn handler: commits or aborts a transaction (``TransactionCoordinator.endTransaction``).
 
-Producers up to EndTxn v4 keep their epoch, those from v5 on go on with the next one (KIP-890), and a repetition of theirs is
-known by that.
+Up to EndTxn v4 producers keep their epoch; from v5 on the epoch is bumped (KIP-890), by which a retried request is recognised.
 """
 
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
@@ -31,7 +30,7 @@ _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COM
 
 
 def end_txn(shard: TransactionShard, ctx: HandlerContext, call: Call, request: EndTxnRequest) -> None:
-    """Answer ``call`` when it is stored how the transaction ends; its partitions are told after that."""
+    """Answer ``call`` when the prepared state is stored; the markers are written after that."""
     shard.write(ctx, call, request, _OPERATION)
 
 
@@ -58,7 +57,7 @@ def _run(
 
 
 def _ends_without_bump(metadata: TransactionMetadata, request: EndTxnRequest) -> bool | None:
-    """False: the transaction is to be ended; None: it has ended so already. Raises ApiError (``endTransactionWithTV1``)."""
+    """False: end the transaction; None: it has already ended like that. Raises ApiError (``endTransactionWithTV1``)."""
     data = metadata.data
     _check_producer_id(metadata, request)
     if data.producer_epoch != request.producer_epoch:
@@ -72,8 +71,8 @@ def _ends_without_bump(metadata: TransactionMetadata, request: EndTxnRequest) ->
 
 
 def _begins(metadata: TransactionMetadata, request: EndTxnRequest) -> bool | None:
-    """False: the transaction is to be ended; True: there is none, and an empty one is aborted, for the sake of the epoch;
-    None: it has ended so already. Raises ApiError."""
+    """False: end the transaction; True: there is none, so begin and abort an empty one, to bump the epoch; None: it has
+    already ended like that. Raises ApiError."""
     data, epoch = metadata.data, request.producer_epoch
     rotated = data.previous_producer_id == request.producer_id and epoch == MAX_EPOCH - 1 and data.producer_epoch == 0
     repeats = data.producer_epoch == epoch + 1

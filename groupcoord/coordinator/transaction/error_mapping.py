@@ -1,4 +1,4 @@
-"""Errors of the transaction coordinator: what a failed append is answered, what old requests know, the event of a refusal."""
+"""Maps append errors and new errors to codes of transaction coordinator responses, and emits TransactionRefused events."""
 
 from groupcoord.coordinator.transaction.events import TransactionRefused
 from groupcoord.core.api_error import ApiError
@@ -17,22 +17,22 @@ _RESPONSE_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 PRODUCER_FENCED_FROM = 2
-"""Older requests of producers know only INVALID_PRODUCER_EPOCH (KIP-588)."""
+"""The first version with PRODUCER_FENCED; older versions have INVALID_PRODUCER_EPOCH (KIP-588)."""
 
 
 def response_error(append_error: ErrorCode) -> ErrorCode:
-    """What a client is told when its transaction's record could not be stored (``appendTransactionToLog``)."""
+    """The error code of the response when the append failed with ``append_error`` (``appendTransactionToLog``)."""
     return _RESPONSE_ERRORS.get(append_error, append_error)
 
 
 def emit_refusal(ctx: HandlerContext, call: Call, transactional_id: str, refusal: ApiError) -> None:
-    """Emit that ``call`` is refused; the caller answers it."""
+    """Emit TransactionRefused for ``call``; the caller sends the response."""
     error, why = refusal.code.name, refusal.message or refusal.code.text
     ctx.emit(TransactionRefused, transactional_id=transactional_id, api=call.api.name, error=error, why=why)
 
 
 def error_for(call: Call, error: ErrorCode) -> ErrorCode:
-    """What ``call`` is told of ``error``: AddPartitionsToTxn, AddOffsetsToTxn and EndTxn."""
+    """``error`` in the version of ``call``, one of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn."""
     if error is ErrorCode.PRODUCER_FENCED and call.version < PRODUCER_FENCED_FROM:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error

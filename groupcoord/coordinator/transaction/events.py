@@ -1,4 +1,4 @@
-"""What happens to transactions: one event class per thing a person may want to see or a test assert."""
+"""The events of the transaction coordinator (state changed, marker written …), for traces and tests."""
 
 import enum
 
@@ -23,9 +23,9 @@ class TransactionEvent(Event):
 
 @event_class
 class TransactionChanged(TransactionEvent):
-    """Its state was stored: it was ``before``, and is ``after``, both as Kafka calls them.
+    """The transaction changed from state ``before`` to ``after`` (Kafka's names), and that is stored.
 
-    ``partitions`` are those that are in the transaction and have no marker yet. ``reason`` is why it is aborted, if it is.
+    ``partitions`` are the partitions in the transaction without a marker. ``reason`` is that of an abort.
     """
 
     before: str
@@ -44,7 +44,7 @@ class TransactionChanged(TransactionEvent):
 
 @event_class
 class TransactionRefused(TransactionEvent):
-    """A request for ``transactional_id`` is refused with ``error``; ``why`` says more."""
+    """A request for ``transactional_id`` was refused with ``error``; ``why`` is the explanation."""
 
     api: str
     error: str
@@ -56,7 +56,7 @@ class TransactionRefused(TransactionEvent):
 
 @event_class
 class TransactionalIdExpired(TransactionEvent):
-    """Nothing was heard of it for ``transactional.id.expiration.ms``, and it had nothing open: it is forgotten."""
+    """The transactional id expired: it was idle for ``transactional.id.expiration.ms``."""
 
     def text(self) -> str:
         return (
@@ -66,7 +66,7 @@ class TransactionalIdExpired(TransactionEvent):
 
 @event_class
 class MarkerWritten(TransactionEvent):
-    """The partition knows that the transaction is ``committed``, or aborted."""
+    """The marker of the transaction was written to a partition: ``committed``, or aborted."""
 
     topic: str
     partition: int
@@ -79,7 +79,7 @@ class MarkerWritten(TransactionEvent):
 
 @event_class
 class TransactionsLoaded(Event):
-    """Partition ``partition`` of ``__transaction_state`` was read: its transactional ids are served from now on."""
+    """Partition ``partition`` of ``__transaction_state`` is loaded: its transactional ids are served from now on."""
 
     partition: int
     records: int
@@ -93,7 +93,7 @@ class TransactionsLoaded(Event):
 
 @event_class
 class TransactionsNotLoaded(Event):
-    """Partition ``partition`` of ``__transaction_state`` could not be read; ``why`` says what was wrong."""
+    """Partition ``partition`` of ``__transaction_state`` could not be loaded, because of ``why``."""
 
     partition: int
     records: int

@@ -1,4 +1,4 @@
-"""InitProducerId of a transactional id: a producer id and an epoch that fences whoever had the transactional id before.
+"""The InitProducerId handler for transactional ids: returns a producer id and an epoch that fences older producers.
 
 Source: ``TransactionCoordinator.handleInitProducerId``.
 """
@@ -33,7 +33,7 @@ PRODUCER_FENCED_FROM = 4
 def init_producer_id(
     config: BrokerConfig, shard: TransactionShard, ctx: HandlerContext, call: Call, request: InitProducerIdRequest
 ) -> None:
-    """Answer ``call``, whose transactional id is not None. What is wrong in itself any broker says."""
+    """Answer ``call``, which has a transactional id. Every broker, not only the coordinator, refuses an invalid request."""
     try:
         _check_request(config, request)
     except ApiError as refusal:

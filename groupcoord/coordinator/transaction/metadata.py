@@ -1,4 +1,4 @@
-"""A transactional id: its producer, its transaction, and the states that this goes through.
+"""TransactionMetadata: a transactional id with its producer, its transaction, and the allowed state transitions.
 
 Sources: ``TransactionState``, ``TransactionMetadata``, ``TxnTransitMetadata``.
 """
@@ -17,29 +17,29 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
 MAX_EPOCH = 32_767
 EPOCH_PER_TRANSACTION_FROM = 2
-"""From this transaction version on the end of a transaction raises the producer's epoch (``supportsEpochBump``)."""
+"""From this ``transaction.version`` on, the end of a transaction bumps the producer epoch (``supportsEpochBump``)."""
 
 
 class TransactionState(enum.Enum):
-    """The values are Kafka's names; the numbers of the states in the log count from 0 in this order."""
+    """The state of a transaction. The values are Kafka's names; in the log the states are numbered from 0 in this order."""
 
     EMPTY = "Empty"
-    """There was no transaction since the producer was initialised."""
+    """No transaction has begun since InitProducerId."""
     ONGOING = "Ongoing"
     PREPARE_COMMIT = "PrepareCommit"
-    """It will be committed: its partitions are being told."""
+    """It will be committed; the markers are being written."""
     PREPARE_ABORT = "PrepareAbort"
     COMPLETE_COMMIT = "CompleteCommit"
-    """All partitions know that it is committed."""
+    """It is committed; all markers are written."""
     COMPLETE_ABORT = "CompleteAbort"
     DEAD = "Dead"
-    """The transactional id is being forgotten."""
+    """The transactional id is being removed."""
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-    """The producer is fenced, and its transaction is about to be aborted; never in the log."""
+    """The producer is fenced and its transaction about to be aborted; never in the log."""
 
     @property
     def number(self) -> int:
-        """What the log has for it."""
+        """Its number in the log."""
         return _STATES.index(self)
 
 
@@ -61,10 +61,10 @@ _PREVIOUS: Mapping[TransactionState, frozenset[TransactionState]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionData:
-    """What is stored of a transactional id, and ``last_producer_epoch``, which is not.
+    """The stored fields of a transactional id, and ``last_producer_epoch``, which is not stored.
 
-    ``partitions`` are in the order of Kafka's ``HashSet``. ``start_ms`` is -1 where there is no transaction. ``client_version``
-    is the transaction version by which the producer goes.
+    ``partitions`` are in the order of Kafka's ``HashSet``. ``start_ms`` is -1 without a transaction. ``client_version`` is the
+    ``transaction.version`` that the producer uses.
     """
 
     state: TransactionState = TransactionState.EMPTY
@@ -80,7 +80,7 @@ class TransactionData:
     client_version: int = 0
 
     def to_value(self) -> TransactionLogValue:
-        """What is written to ``__transaction_state``."""
+        """The record value for ``__transaction_state``."""
         partitions = None
         if self.state is not TransactionState.EMPTY:
             numbers: dict[str, list[int]] = {}
@@ -105,7 +105,7 @@ class TransactionData:
 
     @classmethod
     def from_value(cls, value: TransactionLogValue) -> "TransactionData":
-        """What was read. Raises WireError for a state that there is none of."""
+        """Convert a loaded record value. Raises WireError for an unknown state."""
         if not 0 <= value.status < len(_STATES):
             raise WireError(f"there is no transaction state {value.status}")
         state = _STATES[value.status]
@@ -126,14 +126,14 @@ class TransactionData:
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Is there no further epoch for a producer to use?"""
+        """Can the producer epoch not be bumped any more?"""
         return epoch_is_exhausted(self.producer_epoch)
 
 
 class TransactionMetadata:
-    """A transactional id. ``data`` is what is stored; while the next state is being stored, that is ``pending``.
+    """A transactional id. ``data`` is stored; ``pending`` is the next state while it is being stored.
 
-    ``fence_failed``: the producer was fenced once in vain, because that could not be stored; its epoch is not raised again.
+    ``fence_failed``: an attempt to fence the producer could not be stored; the next one does not bump the epoch again.
     """
 
     __slots__ = ("data", "fence_failed", "pending", "transactional_id")
@@ -147,14 +147,14 @@ class TransactionMetadata:
         return f"<TransactionMetadata {self.transactional_id!r} {self.data.state.value} pending={self.pending}>"
 
     def fence(self) -> int:
-        """Fence the producer: the epoch with which its transaction is to be aborted (``prepareFenceProducerEpoch``)."""
+        """Fence the producer, and return the epoch of the abort (``prepareFenceProducerEpoch``)."""
         epoch = self.data.producer_epoch
         raised = epoch if self.fence_failed or epoch == MAX_EPOCH else epoch + 1
         self._to(TransactionState.PREPARE_EPOCH_FENCE, producer_epoch=raised)
         return raised
 
     def next_epoch(self, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> TransactionData:
-        """A producer is initialised again; with the epoch that it had before, or None. Raises ApiError (PRODUCER_FENCED)."""
+        """Bump the epoch; ``expected_epoch`` is that of InitProducerId, or None. Raises ApiError (PRODUCER_FENCED)."""
         now = self.data
         epoch, last = now.producer_epoch + 1, NO_EPOCH
         if expected_epoch is not None:
@@ -166,11 +166,11 @@ class TransactionMetadata:
                 epoch, last = (
                     now.producer_epoch,
                     now.last_producer_epoch,
-                )  # it asks again, without having seen the answer
+                )  # a retry: the producer did not get the response
         return self._initialised(timeout_ms, now_ms, producer_epoch=epoch, last_producer_epoch=last)
 
     def next_producer(self, producer_id: int, timeout_ms: int, now_ms: int, *, keeps_epoch: bool) -> TransactionData:
-        """The epochs are used up: go on with another ``producer_id``, and the first epoch of it."""
+        """The epochs are exhausted: use the new ``producer_id``, with epoch 0."""
         last = self.data.producer_epoch if keeps_epoch else NO_EPOCH
         return self._initialised(
             timeout_ms, now_ms, producer_id=producer_id, producer_epoch=0, last_producer_epoch=last
@@ -182,7 +182,7 @@ class TransactionMetadata:
         )
 
     def with_partitions(self, added: Iterable[TopicPartition], now_ms: int, client_version: int) -> TransactionData:
-        """``added`` are in the transaction, too, which begins with the first ones."""
+        """Add partitions to the transaction, or begin one with them."""
         now = self.data
         return self._to(
             TransactionState.ONGOING,
@@ -195,7 +195,7 @@ class TransactionMetadata:
     def prepared(
         self, state: TransactionState, client_version: int, next_producer_id: int, now_ms: int, *, begins: bool
     ) -> TransactionData:
-        """It is to be committed or aborted. ``begins``: there was none, and an empty one is aborted (``noPartitionAdded``)."""
+        """Prepare the end. ``begins``: there is no transaction, and an empty one is aborted (``noPartitionAdded``)."""
         now = self.data
         changes: dict[str, int] = {}
         if client_version >= EPOCH_PER_TRANSACTION_FROM:
@@ -212,7 +212,7 @@ class TransactionMetadata:
         )
 
     def completed(self, now_ms: int) -> TransactionData:
-        """All partitions know how it ended."""
+        """All markers are written: complete the transaction."""
         now = self.data
         self.fence_failed = False
         committed = now.state is TransactionState.PREPARE_COMMIT
@@ -228,15 +228,15 @@ class TransactionMetadata:
         )
 
     def dead(self) -> None:
-        """The transactional id is to be forgotten."""
+        """Prepare the removal of the transactional id."""
         self._to(TransactionState.DEAD)
 
     def stored(self, data: TransactionData) -> None:
-        """``data`` is stored, and no longer pending."""
+        """``data`` was stored: it is not pending any more."""
         self.data, self.pending = data, None
 
     def without_partition(self, partition: TopicPartition) -> None:
-        """``partition`` knows how the transaction ended."""
+        """The marker of ``partition`` is written: remove it from the transaction."""
         left = tuple(each for each in self.data.partitions if each != partition)
         self.data = replace(self.data, partitions=left)
 
@@ -248,7 +248,7 @@ class TransactionMetadata:
 
 
 def epoch_is_exhausted(epoch: int) -> bool:
-    """Is there no further epoch after ``epoch`` for a producer to use? The last one is for fencing it."""
+    """Is ``epoch`` the last that a producer may use? The very last epoch is reserved for fencing."""
     return epoch >= MAX_EPOCH - 1
 
 

@@ -1,4 +1,4 @@
-"""The transactional ids of one partition of ``__transaction_state``.
+"""TransactionCoordinatorShard: the transactional ids of one partition of ``__transaction_state``, markers and timeouts.
 
 Sources: ``TransactionStateManager``, ``TransactionMarkerChannelManager``, ``TransactionMarkerRequestCompletionHandler``.
 """
@@ -43,24 +43,24 @@ from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink,
 from groupcoord.protocol.errors import ErrorCode
 
 MARKER_RETRY_MS = 100
-"""When a partition that could not be told is told again; Kafka does so as soon as it gets round to it."""
+"""The pause before a failed marker is written again; Kafka retries at its next opportunity."""
 
 _MARKER_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-"""A partition knows better: Kafka gives up, and the transaction stays as it is."""
+"""Errors of a marker after which Kafka gives up, and the transaction stays in its state."""
 _NO_SUCH_PARTITION = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 WriteMarker = Callable[
     [int, HandlerContext, TransactionMarker, TopicPartition, Callable[[HandlerContext, ErrorCode], None]], None
 ]
-"""Writes a marker, of the coordinator that has a partition of ``__transaction_state``, into a partition, and says what came of
-it: UNKNOWN_TOPIC_OR_PARTITION if the partition is gone."""
+"""Writes a marker of the coordinator of a partition of ``__transaction_state`` to a partition, then calls the function with the
+error: UNKNOWN_TOPIC_OR_PARTITION if the partition is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionContext:
-    """What all shards share. ``new_producer_id`` of a partition of ``__transaction_state`` raises ApiError if there is none;
-    ``leader_epoch`` is that of such a partition; ``run`` lets an operation of a partition write; ``transaction_version`` is the
-    level of the feature of that name."""
+    """What all shards share. ``new_producer_id`` (of a partition of ``__transaction_state``) raises ApiError if no id is
+    available; ``leader_epoch`` returns the leader epoch of such a partition; ``run`` runs an operation that may write;
+    ``transaction_version`` returns the level of that feature."""
 
     config: Callable[[], BrokerConfig]
     new_producer_id: Callable[[int], int]
@@ -72,13 +72,13 @@ class TransactionContext:
 
 
 class TransactionCoordinatorShard:
-    """The state of one partition of ``__transaction_state``: what the runtime calls a CoordinatorShard."""
+    """The state of one partition of ``__transaction_state``; implements CoordinatorShard."""
 
     def __init__(self, partition: int, timers: ShardTimers, context: TransactionContext) -> None:
         self.partition, self.timers, self.context = partition, timers, context
         self.transactions: dict[str, TransactionMetadata] = {}
 
-    # --- what the runtime asks for
+    # --- CoordinatorShard
 
     @property
     def is_empty(self) -> bool:
@@ -94,7 +94,7 @@ class TransactionCoordinatorShard:
         return None if read is None else TypedRecord(transactional_id, TransactionData.from_value(read))
 
     def apply(self, record: TypedRecord, _offset: int, _producer_id: int) -> None:
-        """See CoordinatorShard. Only for loading: what is written counts when it is stored."""
+        """See CoordinatorShard. Only for loading; ``write`` changes the state itself, once a record is stored."""
         if record.value is None:
             self.transactions.pop(record.key, None)
         else:
@@ -105,10 +105,10 @@ class TransactionCoordinatorShard:
         return ScanResult(position, -1, 0)
 
     def end_transaction(self, _producer_id: int, *, committed: bool) -> None:
-        """See CoordinatorShard. Nobody writes to ``__transaction_state`` in a transaction."""
+        """See CoordinatorShard. There are no transactions on ``__transaction_state``."""
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
-        """See CoordinatorShard. Transactions that were about to end are ended now."""
+        """See CoordinatorShard. The markers of prepared transactions are written now."""
         ctx.emit(
             TransactionsLoaded,
             partition=summary.partition,
@@ -133,13 +133,13 @@ class TransactionCoordinatorShard:
         self.transactions.clear()
 
     def view(self, _pending: Iterable[UndoLog]) -> "TransactionCoordinatorShard":
-        """See CoordinatorShard: what is pending is not applied."""
+        """See CoordinatorShard. Pending writes are not applied, so this is the state itself."""
         return self
 
     # --- transactional ids
 
     def require(self, transactional_id: str) -> TransactionMetadata:
-        """The transactional id. Raises ApiError (INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING)."""
+        """The metadata of a transactional id. Raises ApiError (INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING)."""
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
         metadata = self.transactions.get(transactional_id)
@@ -156,10 +156,10 @@ class TransactionCoordinatorShard:
         *,
         reason: AbortReason | None = None,
     ) -> CoordinatorResult:
-        """Store the ``data`` that is pending; then, and not before, it is what is known of the transactional id.
+        """Append the pending ``data``, which becomes the state of the transactional id when it is stored.
 
-        Raises ApiError (UNSUPPORTED_VERSION) for what values of version 0 cannot say. As in Kafka it is pending all the same,
-        and whoever comes next is told CONCURRENT_TRANSACTIONS, until another coordinator loads what is stored.
+        Raises ApiError (UNSUPPORTED_VERSION) if a value of version 0 cannot express it. As in Kafka it then stays pending, and
+        later requests get CONCURRENT_TRANSACTIONS, until another coordinator loads the stored state.
         """
         version = transaction_log.value_version(self.context.transaction_version())
         if version == transaction_log.PLAIN_VALUE_VERSION and data.client_version:
@@ -192,7 +192,7 @@ class TransactionCoordinatorShard:
     # --- the end of a transaction
 
     def send_markers(self, ctx: HandlerContext, metadata: TransactionMetadata, complete: TransactionData) -> None:
-        """Tell the partitions of a transaction how it ends; when all know, ``complete`` is stored, which is pending."""
+        """Write the markers of a prepared transaction to its partitions; then store ``complete``, which is pending."""
         self._tell(ctx, metadata, complete, metadata.data.partitions)
 
     def _tell(
@@ -214,7 +214,7 @@ class TransactionCoordinatorShard:
 
         def told(partition: TopicPartition, later: HandlerContext, error: ErrorCode) -> None:
             if self.transactions.get(metadata.transactional_id) is not metadata:
-                return  # another broker has it by now, and tells the partitions that are left
+                return  # another broker coordinates it now, and writes the remaining markers
             if error in _MARKER_FENCED:
                 return
             if error and error is not _NO_SUCH_PARTITION:
@@ -245,7 +245,7 @@ class TransactionCoordinatorShard:
             self.context.write_marker(self.partition, ctx, marker, partition, partial(told, partition))
 
     def _complete(self, ctx: HandlerContext, metadata: TransactionMetadata, complete: TransactionData) -> None:
-        """Store that all partitions know; if that cannot be, try again (``TransactionMarkerChannelManager.tryAppendToLog``)."""
+        """Store that the transaction is complete, with retries (``TransactionMarkerChannelManager.tryAppendToLog``)."""
 
         def failed(later: HandlerContext, error: ErrorCode) -> None:
             if error is ErrorCode.COORDINATOR_NOT_AVAILABLE:
@@ -256,7 +256,7 @@ class TransactionCoordinatorShard:
         def write(machine: TransactionCoordinatorShard) -> CoordinatorResult:
             try:
                 return machine.write(metadata, complete, lambda _: None, failed)
-            except ApiError:  # the level was lowered meanwhile: it stays prepared
+            except ApiError:  # the feature level was lowered meanwhile: the transaction stays prepared
                 return EMPTY_RESULT
 
         self.context.run(self.partition, ctx, write)
@@ -264,9 +264,9 @@ class TransactionCoordinatorShard:
     # --- timers
 
     def _schedule(self, metadata: TransactionMetadata, now_ms: int) -> None:
-        """A transaction is aborted, and a transactional id forgotten, when Kafka looks after its time is over.
+        """Schedule the abort of a timed-out transaction, and the expiration of the transactional id.
 
-        If that time is over already, because it could not be stored or nobody coordinated it, that is when Kafka looks next.
+        Each happens at the first of Kafka's periodic checks after its time is over, or at the next check if it is over already.
         """
         config, data = self.context.config(), metadata.data
         key, expiry = _timeout_key(metadata.transactional_id), _expiry_key(metadata.transactional_id)
@@ -286,14 +286,14 @@ class TransactionCoordinatorShard:
             self.timers.cancel(expiry)
 
     def _next_look(self, at_ms: int, interval_ms: int) -> int:
-        """When Kafka looks for the first time from ``at_ms`` on: it does so every ``interval_ms`` since it has started."""
+        """The first periodic check at or after ``at_ms``: there is one every ``interval_ms`` since the start."""
         since = at_ms - self.context.started_ms
         return self.context.started_ms + max(1, -(-since // interval_ms)) * interval_ms
 
     def _time_out(self, metadata: TransactionMetadata, ctx: HandlerContext) -> CoordinatorResult:
-        """Abort it, if that can be; otherwise Kafka finds it again when it looks the next time."""
+        """Abort a timed-out transaction; if that is impossible now, try again at the next check."""
         if metadata.pending is None:
-            with contextlib.suppress(ApiError):  # its epochs are used up, and there is no producer id to go on with
+            with contextlib.suppress(ApiError):  # its epochs are exhausted, and no new producer id is available
                 return self.abort(ctx, metadata, AbortReason.TIMED_OUT, lambda _later, _error: None)
         at_ms = ctx.now_ms + self.context.config().transaction_abort_timed_out_transaction_cleanup_interval_ms
         self.timers.schedule(_timeout_key(metadata.transactional_id), at_ms, partial(self._time_out, metadata))
@@ -306,9 +306,9 @@ class TransactionCoordinatorShard:
         reason: AbortReason,
         respond: Callable[[HandlerContext, ErrorCode], None],
     ) -> CoordinatorResult:
-        """Fence the producer, and abort its transaction, which is ongoing (``endTransaction`` that is not from a client)."""
+        """Fence the producer, and abort its ongoing transaction (``endTransaction`` with ``isFromClient`` false)."""
         epoch = metadata.fence()
-        metadata.pending = None  # it makes way for the abort
+        metadata.pending = None  # the abort replaces the pending state
         version, next_id = self.context.transaction_version(), NO_PRODUCER_ID
         if version >= EPOCH_PER_TRANSACTION_FROM:
             next_id = self.next_producer_id(metadata)
@@ -330,7 +330,7 @@ class TransactionCoordinatorShard:
         return self.write(metadata, data, stored, failed, reason=reason)
 
     def next_producer_id(self, metadata: TransactionMetadata) -> int:
-        """The producer id after the end of a transaction, if its epochs are used up; otherwise -1. Raises ApiError."""
+        """A new producer id for after the transaction, if the epochs are exhausted; otherwise -1. Raises ApiError."""
         return self.context.new_producer_id(self.partition) if metadata.data.is_epoch_exhausted else -1
 
     def _expire(self, metadata: TransactionMetadata, _: HandlerContext) -> CoordinatorResult:

@@ -9,8 +9,8 @@ import pytest
 
 from groupcoord.coordinator.consumer.consumer_group_state import Epochs
 from groupcoord.coordinator.consumer.group import ConsumerGroup
-from groupcoord.coordinator.coordinator import GroupCoordinator
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard
+from groupcoord.coordinator.group_coordinator import GroupCoordinator
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.topics import SubscribedTopics
+from groupcoord.coordinator.topics_view import SubscribedTopics
 from tests.coordinator.topics import Topics
 
 VECTORS = json.loads((Path(__file__).parent / "metadata_hashes.json").read_text())

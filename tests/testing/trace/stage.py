@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
-from groupcoord.coordinator.coordinator import GroupCoordinator
+from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.core.effects import NO_CONNECTION, Call, Effect, Reply
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext

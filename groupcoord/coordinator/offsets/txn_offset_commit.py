@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (KIP-98, KIP-447, KIP-890).
+"""The TxnOffsetCommit handler (KIP-98, KIP-447, KIP-890).
 
 Sources: ``KafkaApis.handleTxnOffsetCommitRequest``, ``GroupCoordinatorService.commitTransactionalOffsets`` and
 ``OffsetMetadataManager.commitTransactionalOffset``.
@@ -10,7 +10,7 @@ from functools import partial
 from groupcoord.coordinator.error_mapping import response_error
 from groupcoord.coordinator.events import TransactionalOffsetsPending
 from groupcoord.coordinator.group import AcceptPartition
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.offsets.commit import (
     Commit,
     CommitAnswer,
@@ -20,7 +20,7 @@ from groupcoord.coordinator.offsets.commit import (
 )
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardState
-from groupcoord.coordinator.topics import TopicsView
+from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -42,10 +42,10 @@ def txn_offset_commit(
     topics: TopicsView,
     verify: Callable[[], VerifyTransaction],
 ) -> None:
-    """Answer ``call`` when the offsets are stored; they count when the transaction is committed.
+    """Answer ``call`` when the offsets are stored; they take effect when the transaction is committed.
 
-    If no partition of the request exists, nothing else is looked at. The partition of ``__consumer_offsets`` has to be in the
-    transaction, or is added to it, before the group is looked at.
+    If no partition of the request exists, nothing else is checked. The partition of ``__consumer_offsets`` must be in the
+    transaction, or is added to it, before the group is checked.
     """
     answer = CommitAnswer(partial(_response, call.version))
     known = [topic for asked in request.topics if (topic := existing(asked, topics, answer)).partitions]
@@ -71,7 +71,7 @@ def txn_offset_commit(
             shard.write(later, call, commit, operation)
 
     if shard.state is ShardState.UNLOADED:
-        verified(ctx, {})  # another broker leads the log, and asks by itself
+        verified(ctx, {})  # another broker leads the log; the write is refused below
         return
     write = TransactionalWrite(
         request.transactional_id,
@@ -84,7 +84,7 @@ def txn_offset_commit(
 
 
 def _response(version: int, topics: Iterable[TopicAnswer]) -> TxnOffsetCommitResponse:
-    """Old producers do not know that a coordinator may be loading."""
+    """The response; producers before v2 do not know COORDINATOR_LOAD_IN_PROGRESS."""
 
     def told(code: ErrorCode) -> ErrorCode:
         is_unknown = version < LOADING_KNOWN_FROM and code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -114,7 +114,7 @@ def _run(
     request = commit.request
     accept = _validated(machine, ctx, request)
     for topic in commit.topics:
-        # Which partitions a member has, it has by the id of their topic.
+        # The partitions of a member are known by topic id.
         if accept is not None and topics.topic_id(topic.name) is None:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"topic {topic.name} is gone")
 
@@ -138,7 +138,7 @@ def _run(
 def _validated(
     machine: GroupCoordinatorShard, ctx: HandlerContext, request: TxnOffsetCommitRequest
 ) -> AcceptPartition | None:
-    """What has to accept each partition. Raises ApiError, in Kafka's order."""
+    """Validate the request in Kafka's order, and return the check of each partition. Raises ApiError."""
     group = machine.groups.get(request.group_id)
     if group is None:
         if request.generation_id >= 0:

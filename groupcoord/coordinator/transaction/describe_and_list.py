@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions (KIP-664).
+"""The handlers of DescribeTransactions and ListTransactions (KIP-664).
 
 Sources: ``TransactionCoordinator.handleDescribeTransactions``, ``TransactionStateManager.listTransactionStates``.
 """
@@ -33,7 +33,7 @@ def describe_transactions(
     call: Call,
     request: DescribeTransactionsRequest,
 ) -> None:
-    """Answer ``call``, one transactional id after the other."""
+    """Answer ``call`` with the state of each transactional id."""
     described = []
     for transactional_id in request.transactional_ids:
         try:
@@ -83,7 +83,7 @@ def _nothing(transactional_id: str, error: ErrorCode) -> DescribedTransaction:
 def list_transactions(
     shards: Sequence[TransactionShard], ctx: HandlerContext, call: Call, request: ListTransactionsRequest
 ) -> None:
-    """Answer ``call`` with the transactions that pass all filters. While one partition is being read there is no list."""
+    """Answer ``call`` with the transactions that pass all filters; with an error while any partition is loading."""
     try:
         listed = tuple(_listed(shards, ctx.now_ms, request))
     except ApiError as refusal:
@@ -124,7 +124,7 @@ def _passes(metadata: TransactionMetadata, now_ms: int, request: ListTransaction
 
 
 def _matcher(pattern: str | None) -> Callable[[str], object]:
-    """Raises ApiError for what is no regular expression."""
+    """The match function of ``pattern``. Raises ApiError for an invalid regular expression."""
     if not pattern:
         return lambda _: True
     expression = compiled(pattern)

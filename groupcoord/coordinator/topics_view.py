@@ -1,4 +1,4 @@
-"""Read-only view of the broker's topics, and the metadata hash that the record of a consumer group has.
+"""TopicsView, a read-only view of the broker's topics, and the metadata hash in the record of a consumer group.
 
 Sources: ``CoordinatorMetadataImage``; ``Utils.computeTopicHash`` and ``computeGroupHash`` of the group coordinator.
 """
@@ -12,24 +12,24 @@ import xxhash
 
 
 class TopicsView(Protocol):
-    """Which topics there are, read-only; the broker has them."""
+    """A read-only view of the topics, which the broker implements (``CoordinatorMetadataImage``)."""
 
     @property
     def version(self) -> int:
-        """A number that grows whenever topics, their partitions or the brokers of these change."""
+        """A number that increases whenever topics, their partitions or the brokers of these change."""
 
     @property
     def version_of_newest(self) -> int:
-        """The version in which a topic was created for the last time."""
+        """The version in which the newest topic was created."""
 
     def names(self) -> Iterable[str]:
         """The names of all topics."""
 
     def partition_count(self, name: str) -> int | None:
-        """How many partitions topic ``name`` has, or None if there is no such topic."""
+        """The number of partitions of topic ``name``, or None if it does not exist."""
 
     def partition_racks(self, name: str) -> Sequence[Sequence[str]]:
-        """For each partition of topic ``name`` the racks of its replicas, where brokers have racks. Raises KeyError."""
+        """The racks of the replicas of each partition of topic ``name``, for brokers with racks. Raises KeyError."""
 
     def topic_id(self, name: str) -> uuid.UUID | None:
         """The id of topic ``name``, or None."""
@@ -39,7 +39,7 @@ class TopicsView(Protocol):
 
 
 class SubscribedTopics:
-    """What consumer groups know of topics; hashes are kept until topics change."""
+    """The topic metadata for consumer groups; hashes are cached until topics change."""
 
     def __init__(self, view: TopicsView) -> None:
         self.view = view
@@ -47,7 +47,7 @@ class SubscribedTopics:
         self._version = -1
 
     def group_hash(self, names: Iterable[str]) -> int:
-        """The signed 64-bit hash over these topics, as far as they exist; 0 if none does."""
+        """The signed 64-bit hash over those of these topics that exist; 0 if none does (``computeGroupHash``)."""
         if self.view.version != self._version:
             self._hashes.clear()
             self._version = self.view.version
@@ -73,7 +73,7 @@ class SubscribedTopics:
 
 
 def _string(text: str) -> bytes:
-    """A string as hash4j's ``putString`` reads it: its UTF-16 code units, and then how many."""
+    """A string as hash4j's ``putString`` hashes it: its UTF-16 code units, then their number."""
     units = text.encode("utf-16-le", "surrogatepass")
     return units + struct.pack("<i", len(units) // 2)
 

@@ -1,4 +1,4 @@
-"""The groups and offsets of one partition of ``__consumer_offsets``. Source: ``GroupCoordinatorShard``."""
+"""GroupCoordinatorShard: the groups and offsets of one partition of ``__consumer_offsets``, and the replay of its records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
@@ -33,7 +33,7 @@ from groupcoord.protocol.errors import WireError
 
 
 class GroupCoordinatorShard:
-    """The state of one partition of ``__consumer_offsets``: what the runtime calls a CoordinatorShard."""
+    """The state of one partition of ``__consumer_offsets``; implements CoordinatorShard."""
 
     def __init__(self, partition: int, context: GroupContext) -> None:
         self.partition = partition
@@ -43,8 +43,8 @@ class GroupCoordinatorShard:
         self._offsets = OffsetManager(context.undo)
         self.offsets: OffsetStore = self._offsets.store
         self.pending_offsets: PendingOffsets = self._offsets.pending
-        # What was loaded of classic groups: the last value of each, which is decoded when all is loaded, because most are
-        # followed by another one; None for a group that only has offsets.
+        # While loading: the last value of each classic group, which is decoded at the end, because most values are
+        # overwritten by later ones; None for a group that only has offsets.
         self._loaded: dict[str, bytes | None] = {}
 
     @property
@@ -55,20 +55,20 @@ class GroupCoordinatorShard:
     # --- groups
 
     def create_group(self, ctx: HandlerContext, group_id: str, *, simple: bool = False) -> ClassicGroup:
-        """A new empty classic group; a ``simple`` one only holds offsets."""
+        """Create an empty classic group; a ``simple`` group only has offsets."""
         group = self.groups[group_id] = ClassicGroup(group_id, ctx.now_ms, self.context)
         ctx.emit(GroupCreated, group=group_id, simple=simple)
         return group
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of that id, or None."""
+        """The classic group with that id, or None."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     # --- records
 
     def decode(self, key: bytes, value: bytes | None) -> TypedRecord | None:
-        """See CoordinatorShard. Values that are decoded later, if at all, stay bytes."""
+        """See CoordinatorShard. Values that are decoded lazily stay bytes."""
         group_id = group_of(key)
         if group_id is not None:
             return TypedRecord(GroupMetadataKey(group=group_id), value)
@@ -82,7 +82,7 @@ class GroupCoordinatorShard:
         _APPLY[type(record.key)](self, record, offset, producer_id)
 
     def apply_run(self, data: bytes, position: int, other: RecordSink) -> ScanResult:
-        """See CoordinatorShard. What there is most of is applied as the bytes that it is: metadata of groups, plain commits."""
+        """See CoordinatorShard. The most frequent records (group metadata, plain commits) are applied as bytes."""
 
         def apply_other(offset: int, key: bytes | None, value: bytes | None) -> bool:
             if key is None or value is None:
@@ -130,12 +130,12 @@ class GroupCoordinatorShard:
             self._loaded.pop(group_id, None)
             if group_id in self.groups:
                 del self.groups[group_id]
-            self._offsets.forget_puts(group_id)  # its next offset creates it anew
+            self._offsets.forget_puts(group_id)  # its next offset creates the group again
         else:
             self._loaded[group_id] = value
 
     def _apply_consumer_group(self, record: TypedRecord, _offset: int, _producer_id: int) -> None:
-        """A group that only has offsets becomes a consumer group. Raises WireError for any other classic group."""
+        """Apply a record of a consumer group, which may replace a simple group. Raises WireError for another classic group."""
         group_id = record.key.group_id
         group = self.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
@@ -148,12 +148,12 @@ class GroupCoordinatorShard:
             group = self.groups[group_id] = ConsumerGroup(group_id, self.context)
         if group.apply(record):
             del self.groups[group_id]
-            self._offsets.forget_puts(group_id)  # its next offset creates it anew
+            self._offsets.forget_puts(group_id)  # its next offset creates the group again
 
     # --- loading and unloading
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
-        """See CoordinatorShard. The session of every member starts now; a group that is too large by now rebalances."""
+        """See CoordinatorShard. The session of every member starts now; a group larger than ``group.max.size`` rebalances."""
         groups = {
             group_id: self._decoded(ctx.now_ms, group_id, value)
             for group_id, value in self._loaded.items()
@@ -187,7 +187,7 @@ class GroupCoordinatorShard:
             group.on_removed(ctx, why)
 
     def _decoded(self, now_ms: int, group_id: str, data: bytes | None) -> ClassicGroup:
-        """The group that a loaded value describes. Raises WireError, or ApiError where Kafka fails over its members."""
+        """Decode the value of a loaded group. Raises WireError, or ApiError where Kafka fails on its members."""
         group = ClassicGroup(group_id, now_ms, self.context)
         if data is not None:
             value = read_value(GroupMetadataKey(group=group_id), data)
@@ -209,16 +209,16 @@ _APPLY: Mapping[type, _Apply] = {
     GroupMetadataKey: GroupCoordinatorShard._apply_group_metadata,  # noqa: SLF001 - its own registry
     **dict.fromkeys(get_args(ConsumerGroupKey), GroupCoordinatorShard._apply_consumer_group),  # noqa: SLF001
 }
-"""What applies the records of each type of key; another kind of group adds those of its own."""
+"""The method that applies the records of each type of key."""
 
 RuntimeShard = Shard[GroupCoordinatorShard]
-"""The shard of the runtime that runs requests on a GroupCoordinatorShard and has what they write appended."""
+"""The runtime shard that runs operations on a GroupCoordinatorShard and appends their records."""
 
 GroupOperation = Operation[GroupCoordinatorShard]
 
 
 class CommittedView:
-    """Groups and offsets without the writes that are pending, oldest first."""
+    """A view of groups and offsets without the pending writes, which are given oldest first."""
 
     __slots__ = ("_changed_groups", "_changed_offsets", "_groups", "_offsets", "is_unstable", "pending")
 
@@ -251,7 +251,7 @@ class CommittedView:
         return self._changed_offsets[key] if key in self._changed_offsets else self._offsets.get(*key)
 
     def offsets_of(self, group: str) -> Sequence[tuple[str, Sequence[tuple[int, CommittedOffset]]]]:
-        """(topic, [(partition, offset)]) of ``group``, in Kafka's order unless some of them are pending."""
+        """(topic, [(partition, offset)]) of ``group``, in Kafka's order unless some are pending."""
         live = self._offsets.of_group(group)
         changed = {key[1:]: before for key, before in self._changed_offsets.items() if key[0] == group}
         if not changed:

@@ -1,10 +1,10 @@
-"""The group coordinator: one call, one timer or one finished append in; effects out.
+"""GroupCoordinator: dispatches requests, timers and completed appends to the groups, and returns effects.
 
-Source: ``GroupCoordinatorService``. It does no I/O and reads no clock: the same calls at the same times with the same ids
-give the same effects.
+Source: ``GroupCoordinatorService``. It has no I/O and no clock: the same calls at the same times with the same ids give the
+same effects.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,46 +17,42 @@ from groupcoord.coordinator.classic.sync import sync_group
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.consumer.describe import consumer_group_describe
 from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
+from groupcoord.coordinator.find_coordinator import CoordinatorOf, find_coordinator, this_broker
 from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
-from groupcoord.coordinator.group_shard import GroupCoordinatorShard, RuntimeShard
+from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, RuntimeShard
 from groupcoord.coordinator.offsets import removal
 from groupcoord.coordinator.offsets.commit import offset_commit
 from groupcoord.coordinator.offsets.fetch import offset_fetch
-from groupcoord.coordinator.offsets.transactional_commit import txn_offset_commit
+from groupcoord.coordinator.offsets.txn_offset_commit import txn_offset_commit
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
 from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
-from groupcoord.coordinator.topics import SubscribedTopics, TopicsView
+from groupcoord.coordinator.topics_view import SubscribedTopics, TopicsView
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
 from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.apis.find_coordinator import GROUP, SHARE, TRANSACTION, Coordinator
-from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Where groups and offsets are stored: as many partitions as there are shards."""
+"""The topic of groups and offsets; each partition has a shard."""
 
 DEFAULT_MAX_BATCH_BYTES = 1_048_588
 """Kafka's default of ``max.message.bytes``."""
-
-CoordinatorOf = Callable[[str, int], Address | None]
-"""The broker that coordinates a group, or a transactional id, if there is one, for clients of a listener counted from 0."""
 
 Handler = Callable[[Sequence[RuntimeShard], HandlerContext, Call, Any], None]
 GroupHandler = Callable[[RuntimeShard, HandlerContext, Call, Any], None]
 
 
 class GroupCoordinator:
-    """Coordinates every group. ``new_uuid`` gives the random part of member ids, ``topics`` is what exists to commit for.
+    """The group coordinators of all brokers. ``new_uuid`` returns the random part of member ids; ``topics`` is the metadata.
 
     With several ``brokers`` each coordinates the groups whose partition of ``__consumer_offsets`` it leads.
-    ``max_batch_bytes`` of a partition says how large a batch of its log may be, ``config_of`` what applies to a consumer group.
+    ``max_batch_bytes`` returns the largest batch size of a partition, ``config_of`` the configs of a consumer group.
     """
 
     def __init__(
@@ -134,7 +130,7 @@ class GroupCoordinator:
         }
 
     def set_group_version(self, level: int) -> None:
-        """The feature ``group.version`` has that level now: at 0 there are no consumer groups."""
+        """Set the level of the feature ``group.version``: at 0 there are no consumer groups."""
         self.config = replace(self.config, group_version=level)
         for shard in self.shards:
             shard.machine.config = self.config
@@ -145,9 +141,9 @@ class GroupCoordinator:
         return (*self._group_handlers, *self._handlers)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``. A JoinGroup or SyncGroup may be answered by a later call or timer.
+        """Handle ``request`` and return the effects. A JoinGroup or SyncGroup may be answered by a later call or timer.
 
-        What is to be stored follows from ``runtime.flush``, unless ``group.coordinator.append.linger.ms`` says otherwise.
+        Its records are appended by ``runtime.flush``, unless ``group.coordinator.append.linger.ms`` is set.
         """
         if self._deleted:
             self.runtime.topic_created(self._topics.partition_count(OFFSETS_TOPIC) or 0)
@@ -170,7 +166,7 @@ class GroupCoordinator:
         return self.timers.next_deadline()
 
     def topics_deleted(self, ctx: HandlerContext, names: Iterable[str]) -> None:
-        """Topics are gone, and the offsets committed for them go too; with ``__consumer_offsets`` all groups."""
+        """Topics were deleted: remove the offsets committed for them and, with ``__consumer_offsets``, all groups."""
         gone = frozenset(names)
         if OFFSETS_TOPIC in gone:
             self.runtime.topic_deleted(ctx)
@@ -185,7 +181,7 @@ class GroupCoordinator:
         shard = self.shard_of(group_id)
         if self._routing is not None:
             return self._routing.coordinator_of(shard.partition, listener)
-        # A lone broker coordinates every group whose log it has, also while it reads that.
+        # A single broker coordinates every group whose log it has, even while it loads that.
         lost = shard.state not in (ShardState.ACTIVE, ShardState.LOADING)
         return None if lost else this_broker(self.config, listener)
 
@@ -193,48 +189,9 @@ class GroupCoordinator:
 def _take_every_transaction(
     ctx: HandlerContext, _: Call, __: TransactionalWrite, ___: Sequence[TopicPartition], verified: Verified
 ) -> None:
-    """Where there is no coordinator of transactions to ask."""
+    """Accept every transactional write, where there is no transaction coordinator."""
     verified(ctx, {})
 
 
 def _shard_of(shards: Sequence[RuntimeShard]) -> Callable[[str], RuntimeShard]:
     return lambda group_id: shards[partition_for(group_id, len(shards))]
-
-
-# --- FindCoordinator (``KafkaApis.handleFindCoordinatorRequest``)
-
-
-NO_NODE = -1
-
-
-def find_coordinator(
-    coordinators: Mapping[int, CoordinatorOf],
-    ctx: HandlerContext,
-    call: Call,
-    request: FindCoordinatorRequest,
-) -> None:
-    """Answer ``call``: the coordinator of each key that has one, by the type of the key."""
-    found = tuple(_found(coordinators, request.key_type, key, call.listener) for key in request.coordinator_keys)
-    ctx.reply(call, FindCoordinatorResponse(coordinators=found))
-
-
-def this_broker(config: CoordinatorConfig, listener: int) -> Address | None:
-    """The address of the broker with this configuration for clients of that listener, counted from 0, if it has one."""
-    found = config.addresses[listener]
-    return None if found is None else Address(config.node_id, *found)
-
-
-def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str, listener: int) -> Coordinator:
-    if key_type in coordinators:
-        address = coordinators[key_type](key, listener)
-        if address is None:
-            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        node_id, host, port = address
-        return Coordinator(key=key, node_id=node_id, host=host, port=port, error_message="")
-    code = ErrorCode.INVALID_REQUEST
-    # Share groups do not live here; Kafka refuses their keys too, unless they are of its internal form.
-    return _no_coordinator(key, code, "" if key_type == SHARE else code.text)
-
-
-def _no_coordinator(key: str, code: ErrorCode, text: str = "") -> Coordinator:
-    return Coordinator(key=key, node_id=NO_NODE, host="", port=NO_NODE, error_code=code, error_message=text)

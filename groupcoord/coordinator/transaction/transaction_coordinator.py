@@ -1,6 +1,6 @@
-"""The transaction coordinator: one call, one timer or one finished append in; effects out.
+"""TransactionCoordinator: dispatches requests and timers to the transactional ids, and returns effects.
 
-Source: ``TransactionCoordinator``. It does no I/O and reads no clock.
+Source: ``TransactionCoordinator``. It has no I/O and no clock.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,13 +14,13 @@ from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntim
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
-from groupcoord.coordinator.transaction.add_partitions import (
+from groupcoord.coordinator.transaction.add_partitions_to_txn import (
     TopicsOfTransactions,
     add_offsets_to_txn,
     add_partitions_to_txn,
     verify_write,
 )
-from groupcoord.coordinator.transaction.describe import describe_transactions, list_transactions
+from groupcoord.coordinator.transaction.describe_and_list import describe_transactions, list_transactions
 from groupcoord.coordinator.transaction.end_txn import end_txn
 from groupcoord.coordinator.transaction.init_producer_id import init_producer_id
 from groupcoord.coordinator.transaction.transaction_shard import (
@@ -37,21 +37,21 @@ from groupcoord.core.transactional_write import TopicPartition, TransactionalWri
 from groupcoord.protocol.apis import ApiKey
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"
-"""Where transactional ids are stored: as many partitions as there are shards."""
+"""The topic of transactional ids; each partition has a shard."""
 
 WRITE_TIMEOUT_MS = 60_000
-"""How long a record of a transactional id may take; in Kafka as long as its transaction, which is that by default."""
+"""The timeout of appends; in Kafka it is the timeout of the transaction, which has the same default."""
 
 Handler = Callable[[Sequence[TransactionShard], HandlerContext, Call, Any], None]
 
 
 class TransactionCoordinator:
-    """Coordinates every transactional id.
+    """The transaction coordinators of all brokers.
 
-    ``new_producer_id`` of a partition of ``__transaction_state`` raises ApiError if there is none, ``leader_epoch`` is its
-    epoch, ``offsets_partition`` the partition of ``__consumer_offsets`` of a group, ``partition_count`` that of a topic, if
-    there is such a topic. With several ``brokers`` each coordinates the ids whose partition of ``__transaction_state`` it
-    leads.
+    ``new_producer_id`` (of a partition of ``__transaction_state``) raises ApiError if no id is available; ``leader_epoch``
+    returns the leader epoch of such a partition, ``offsets_partition`` the partition of ``__consumer_offsets`` of a group,
+    ``partition_count`` the number of partitions of a topic, or None. With several ``brokers`` each coordinates the ids whose
+    partition of ``__transaction_state`` it leads.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class TransactionCoordinator:
 
     @property
     def apis(self) -> Iterable[int]:
-        """The API keys that ``handle`` answers; of InitProducerId those with a transactional id."""
+        """The API keys that ``handle`` answers; of InitProducerId only requests with a transactional id."""
         return self._handlers
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``."""
+        """Handle ``request`` and return the effects."""
         self._notice_topic()
         ctx = HandlerContext(now_ms, call)
         shards = self.shards if self._routing is None else self._routing.seen_by(call.broker)
@@ -135,7 +135,7 @@ class TransactionCoordinator:
         partitions: Sequence[TopicPartition],
         verified: Verified,
     ) -> None:
-        """See VerifyTransaction: leaders of partitions ask the coordinator, wherever it is."""
+        """See VerifyTransaction: partition leaders verify transactional writes with the coordinator, on whichever broker."""
         verify_write(self.runtime.shard_of(producer.transactional_id), ctx, call, producer, partitions, verified)
 
     def expire(self, now_ms: int) -> list[Effect]:
@@ -143,17 +143,17 @@ class TransactionCoordinator:
         return self.timers.fire_due(now_ms)
 
     def coordinator_of(self, transactional_id: str, this_broker: Address | None, listener: int = 0) -> Address | None:
-        """The broker that coordinates a transactional id, if there is one, for clients of that listener, counted from 0."""
+        """The address of the coordinator of a transactional id for clients of a listener (numbered from 0), or None."""
         self._notice_topic()
         shard = self.runtime.shard_of(transactional_id)
         if self._routing is not None:
             return self._routing.coordinator_of(shard.partition, listener)
-        # A lone broker coordinates every id whose log it has, also while it reads that.
+        # A single broker coordinates every id whose log it has, even while it loads that.
         lost = shard.state not in (ShardState.ACTIVE, ShardState.LOADING)
         return None if lost else this_broker
 
     def _notice_topic(self) -> None:
-        """The topic may have been created since it was deleted, or since the start."""
+        """Notice that ``__transaction_state`` was created, for the first time or after a deletion."""
         if self.runtime.deleted:
             self.runtime.topic_created(self._partition_count(TRANSACTION_STATE_TOPIC) or 0)
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn, and what leaders of partitions ask before they let a producer write (KIP-890).
+"""The handlers of AddPartitionsToTxn and AddOffsetsToTxn, and the verification of transactional writes (KIP-890).
 
 Sources: ``KafkaApis.handleAddPartitionsToTxnRequest``, ``KafkaApis.handleAddOffsetsToTxnRequest``,
 ``TransactionCoordinator.handleAddPartitionsToTransaction`` and ``handleVerifyPartitionsInTransaction``,
@@ -47,7 +47,7 @@ Answered = Callable[[HandlerContext, ErrorCode], None]
 
 
 class TopicsOfTransactions(NamedTuple):
-    """Which partitions there are, and the names of Kafka's own topics."""
+    """The existing partitions, and the names of internal topics."""
 
     exists: Callable[[TopicPartition], bool]
     internal: frozenset[str]
@@ -60,7 +60,7 @@ def add_partitions_to_txn(
     call: Call,
     request: AddPartitionsToTxnRequest,
 ) -> None:
-    """Answer ``call`` when each of its transactions has an answer; Kafka never answers one without transactions."""
+    """Answer ``call`` when all its transactions are handled; a request without transactions is never answered, as in Kafka."""
     results: dict[int, AddPartitionsToTxnResult] = {}
 
     def answered(number: int, later: HandlerContext, result: AddPartitionsToTxnResult) -> None:
@@ -86,7 +86,7 @@ def _one_transaction(
     errors: dict[TopicPartition, ErrorCode] = {}
     for partition in partitions:
         if call.version < BY_TRANSACTION_FROM and partition[0] in topics.internal:
-            errors[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED  # only brokers add these
+            errors[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED  # only brokers may add internal topics
         elif not topics.exists(partition):
             errors[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if errors:
@@ -114,7 +114,7 @@ def _one_transaction(
 
 
 def _result(transactional_id: str, errors: Errors) -> AddPartitionsToTxnResult:
-    """As Kafka makes it of a map of errors (``AddPartitionsToTxnResponse.resultForTransaction``)."""
+    """The result from a map of errors (``AddPartitionsToTxnResponse.resultForTransaction``)."""
     by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for topic, number in hash_map_order(errors, partition_hash):
         result = AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=errors[topic, number])
@@ -135,7 +135,7 @@ def add_offsets_to_txn(
     call: Call,
     request: AddOffsetsToTxnRequest,
 ) -> None:
-    """Answer ``call``: the offsets of the group are in ``offsets_partition``."""
+    """Answer ``call`` after adding ``offsets_partition``, the partition of the group's offsets, to the transaction."""
 
     def added(later: HandlerContext, error: ErrorCode) -> None:
         later.reply(call, AddOffsetsToTxnResponse(error_code=error_for(call, error)))
@@ -155,7 +155,7 @@ def add_partitions(
     client_version: int,
     answered: Answered,
 ) -> None:
-    """Add ``partitions`` to the transaction of ``producer``, which may begin with it; then say what came of it."""
+    """Add ``partitions`` to the transaction of ``producer``, or begin one, then call ``answered`` with the error."""
 
     def run(machine: TransactionCoordinatorShard, turn: HandlerContext, _: Call, __: object) -> CoordinatorResult:
         metadata = _metadata_of(machine, producer)
@@ -174,7 +174,7 @@ def add_partitions(
 
 
 def _metadata_of(machine: TransactionCoordinatorShard, producer: TransactionalWrite) -> TransactionMetadata:
-    """The transaction that ``producer`` may add to. Raises ApiError."""
+    """The metadata of the transactional id, if ``producer`` may add partitions. Raises ApiError."""
     metadata = machine.require(producer.transactional_id)
     if metadata.pending is not None:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "its last change is being stored")
@@ -202,7 +202,7 @@ def verify_partitions(
     producer: TransactionalWrite,
     partitions: Iterable[TopicPartition],
 ) -> Errors:
-    """What is wrong with each of ``partitions``: TRANSACTION_ABORTABLE if it is not in the transaction."""
+    """The error of each of ``partitions``: TRANSACTION_ABORTABLE if it is not in the transaction."""
     try:
         shard.require_active()
         metadata = shard.machine.require(producer.transactional_id)
@@ -224,7 +224,7 @@ def verify_write(
     partitions: Sequence[TopicPartition],
     verified: Verified,
 ) -> None:
-    """See VerifyTransaction. What a producer is told is what it knows of."""
+    """See VerifyTransaction. Errors that the producer does not know are mapped to older ones."""
 
     def told(later: HandlerContext, errors: Errors) -> None:
         verified(later, {each: _of_leader(error, producer) for each, error in errors.items() if error})
@@ -244,7 +244,7 @@ def verify_write(
 
 
 def _of_leader(error: ErrorCode, producer: TransactionalWrite) -> ErrorCode:
-    """What the leader of a partition makes of the coordinator's answer."""
+    """Map an error of the coordinator to that in the response of the partition leader."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and not producer.gives_abortable:
