@@ -28,9 +28,10 @@ from groupcoord.offsets_log.entries import (
     raw_records,
     unreadable_json,
 )
+from groupcoord.offsets_log.log_source import Batch, LogSource, SourceError, UnreadableData
 from groupcoord.offsets_log.offline_directory import compact, import_segments
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.offsets_log.segment_export import export_segments
-from groupcoord.offsets_log.source import Batch, LogSource, SegmentDirSource, SourceError, UnreadableData
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.text_files import CheckpointError, parse_uuid
 

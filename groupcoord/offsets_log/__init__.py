@@ -1,1 +1,1 @@
-"""The log of ``__consumer_offsets``, out of files or of a running broker: shown, compacted, exported and imported."""
+"""Tools for the log of ``__consumer_offsets``, from files or a running cluster: dump, compact, export and import."""

@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` of a running cluster, groupcoord's or Kafka's, read as any consumer could read it."""
+"""ClusterSource: reads ``__consumer_offsets`` from a running cluster, groupcoord's or Kafka's, with Fetch requests."""
 
 import uuid
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
 from groupcoord.client.option_parsing import Address
-from groupcoord.offsets_log.source import Batch, SourceError, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, iter_batch_extents, read_header
 
 FETCH_BYTES = 4 << 20
 
 
 class ClusterSource:
-    """The cluster that the broker at ``address`` belongs to. Every method raises SourceError."""
+    """Reads from the cluster of the broker at ``address``. Every method raises SourceError."""
 
     def __init__(self, address: Address, topic: str = CONSUMER_OFFSETS) -> None:
         self.topic = topic
@@ -50,14 +50,14 @@ class ClusterSource:
                 yield from found
                 ends = [each.header.last_offset + 1 for each in found if isinstance(each, Batch)]
                 if not ends or len(ends) < len(found):
-                    return  # an empty response means that the rest is compacted; an unreadable batch stays unreadable
+                    return  # the rest is compacted away, or an unreadable batch is in the way
                 offset = ends[-1]
         except ClientError as problem:
             raise SourceError(str(problem)) from problem
 
 
 def _batches(topic: str, partition: int, segment: int, offset: int, data: bytes) -> Iterator[Batch | UnreadableData]:
-    """The whole batches in ``data``; nothing behind a broken one."""
+    """The complete batches in ``data``, up to the first corrupt one."""
     try:
         for position, size, _ in iter_batch_extents(data):
             header = read_header(data, position)

@@ -1,4 +1,4 @@
-"""What compaction would keep of ``__consumer_offsets``: the log cleaner run on a copy in memory, shown as table cells."""
+"""Previews the compaction of ``__consumer_offsets``: runs the log cleaner on a copy in memory, and formats tables of it."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.offsets_log.batches import Batch, SourceError
+from groupcoord.offsets_log.log_source import Batch, SourceError
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.consumer_protocol import read_assignment
@@ -31,7 +31,7 @@ OFFSETS_SEGMENT_BYTES = 104_857_600
 
 
 class LogSize(NamedTuple):
-    """How much something is; markers of transactions are no records here."""
+    """The size of a log; transaction markers do not count as records."""
 
     bytes: int
     records: int
@@ -43,7 +43,7 @@ class LogSize(NamedTuple):
 
 
 class CompactionPreview(NamedTuple):
-    """The records of a partition before and after, and how much that is."""
+    """The records and the size of a partition before and after compaction."""
 
     partition: int
     before: list[Record]
@@ -53,10 +53,10 @@ class CompactionPreview(NamedTuple):
 
 
 def preview_compaction(partition: int, batches: Iterable[Batch], now_ms: int) -> CompactionPreview:
-    """Compact all of ``batches``, those of the segment that is still written to included.
+    """Compact all ``batches``, including those of the active segment.
 
-    Tombstones stay, as in Kafka, until delete.retention.ms (a day) after the cleaning that first met them; nothing behind the
-    beginning of an open transaction is compacted. Raises SourceError for records that cannot be read.
+    As in Kafka, tombstones stay until delete.retention.ms (a day) after their first cleaning, and nothing after the first
+    record of an open transaction is compacted. Raises SourceError for unreadable records.
     """
     try:
         log = _log(partition, batches, now_ms)
@@ -103,20 +103,20 @@ def _size(log: PartitionLog, records: list[Record]) -> LogSize:
 
 GONE = "·"
 LISTED = 12
-"""How many values of a commit are listed, at most."""
+"""The most values of a key that are listed."""
 STRIP = 70
-"""How many records stand in one line of ``strips``."""
+"""The number of records in a line of ``strips``."""
 
 _COMMITS = {"OffsetCommit", "LegacyOffsetCommit"}
 
 
 def of_group(records: Sequence[Record], group: str) -> list[Record]:
-    """Those of ``records`` whose key is about ``group``."""
+    """The ``records`` whose key belongs to ``group``."""
     return [record for record in records if (key := _key(record)) is not None and group_of(key) == group]
 
 
 def before_rows(records: Sequence[Record]) -> list[tuple[str, str, list[str]]]:
-    """Each key, how many records it has, and all its values, oldest first: in one line, or a line each."""
+    """Each key with its number of records and all its values, oldest first, in one line or one line each."""
     by_key: dict[bytes | None, list[Record]] = {}
     for record in records:
         by_key.setdefault(record.key, []).append(record)
@@ -129,14 +129,14 @@ def before_rows(records: Sequence[Record]) -> list[tuple[str, str, list[str]]]:
 
 
 def after_rows(kept: Sequence[Record]) -> list[tuple[str, str, str]]:
-    """The offset, key and value of each record that is left."""
+    """The offset, key and value of each remaining record."""
     return [(str(record.offset), key_text(record), value_text(record)) for record in kept]
 
 
 def strips(records: Sequence[Record], kept: Collection[int]) -> list[tuple[str, str]]:
-    """The log before and after, record below record, each one character: ``kept`` are the offsets of those that are left.
+    """The log before and after compaction, in pairs of lines with one character per record; ``kept`` are the remaining offsets.
 
-    That is G for a group, the last digit of the partition's number for a commit, and a dot for what is gone.
+    The character is G for a group, the last digit of the partition number for a commit, and a dot for a removed record.
     """
     lines = []
     for start in range(0, len(records), STRIP):
@@ -148,7 +148,7 @@ def strips(records: Sequence[Record], kept: Collection[int]) -> list[tuple[str, 
 
 
 def key_text(record: Record) -> str:
-    """The key, in words."""
+    """The key as text."""
     key = _key(record)
     if key is None:
         return f"a key that cannot be read: {(record.key or b'').hex()}"
@@ -161,7 +161,7 @@ def key_text(record: Record) -> str:
 
 
 def value_text(record: Record) -> str:
-    """The whole value, in words."""
+    """The whole value as text."""
     value = _value(record)
     if value is not None and _is_commit(_key(record)):
         metadata = value.fields["metadata"]
@@ -171,7 +171,7 @@ def value_text(record: Record) -> str:
 
 
 def short_value(record: Record) -> str:
-    """The value, in few words."""
+    """The value as short text."""
     if is_tombstone(record):
         return "tombstone"
     value = _value(record)
@@ -189,7 +189,7 @@ def short_value(record: Record) -> str:
 
 
 def _owned(assignment: bytes) -> str:
-    """The partitions in an assignment, which the coordinator stores without looking into it."""
+    """The partitions in an assignment, whose bytes are opaque to the coordinator."""
     if not assignment:
         return "nothing"
     try:
@@ -198,12 +198,12 @@ def _owned(assignment: bytes) -> str:
         return f"{len(assignment)} bytes"
     numbers = [" ".join(map(str, topic.partitions)) for topic in topics]
     if len(topics) == 1:
-        return numbers[0]  # which topic it is need not be said again and again
+        return numbers[0]  # a single topic is not named in every row
     return ", ".join(f"{topic.topic} {owned}" for topic, owned in zip(topics, numbers, strict=True)) or "nothing"
 
 
 def _ends(values: list[str]) -> list[str]:
-    """``values``, or their ends if there are too many for a line."""
+    """``values``, or only the first and last ones if there are too many for a line."""
     return values if len(values) <= LISTED else [*values[: LISTED // 2], "…", *values[-LISTED // 2 :]]
 
 
@@ -232,7 +232,7 @@ def _letter(record: Record) -> str:
 
 
 def _order(records: Sequence[Record]) -> tuple[str, bool, str, int]:
-    """By group: what is about the group first, then its commits by topic and partition."""
+    """The sort key: by group, the group's own records first, then its commits by topic and partition."""
     key = _key(records[0])
     if key is None:
         return ("", False, "", 0)

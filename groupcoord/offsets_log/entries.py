@@ -1,10 +1,8 @@
-"""The decoded records of a batch of ``__consumer_offsets``, as objects, as text and as JSON; and the ends of transactions.
-
-Those of ``__transaction_state`` are decoded, too.
+"""LogEntry: a decoded record of ``__consumer_offsets`` or ``__transaction_state``, or a marker, as object, text and JSON.
 
 The JSON has keys and values as Kafka's own tools print them (see coordinator_records/record_formatting.py). Subscriptions and
-assignments, which are bytes to the coordinator, are decoded where that is possible. Raw JSON, which ``groupcoord pipeline``
-reads, has an object per record with ``partition``, ``offset``, ``timestamp`` (ms), ``key`` and ``value`` in Base64 or null.
+assignments, whose bytes are opaque to the coordinator, are decoded if possible. Raw JSON, which ``groupcoord pipeline`` reads,
+has an object per record with ``partition``, ``offset``, ``timestamp`` (ms), ``key`` and ``value`` in Base64 or null.
 """
 
 import base64
@@ -15,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
-from groupcoord.offsets_log.batches import Batch, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, UnreadableData
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, BatchError, marker_type, records_of
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.consumer_protocol import (
@@ -32,7 +30,7 @@ from groupcoord.protocol.coordinator_records.transaction_log import TRANSACTION_
 from groupcoord.protocol.errors import WireError
 
 MARKER = "TransactionMarker"
-"""The name of the end of a transaction as a kind of record."""
+"""The name of transaction markers as a kind of entry."""
 KIND_NAMES = (*(kind.name for kind in RECORD_TYPES.values()), MARKER)
 
 _MARKER_VALUE = struct.Struct(">hi")  # version, epoch of the transaction coordinator
@@ -40,32 +38,32 @@ _MARKERS = {ABORT_MARKER: "abort", COMMIT_MARKER: "commit"}
 
 
 UNREADABLE = (record_formatting.RecordError, InvalidRecordsError, struct.error)
-"""What ``entry_of`` raises of a record that cannot be read."""
+"""The exceptions of ``entry_of`` for an unreadable record."""
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """The producer of a transaction."""
+    """The producer id and epoch of a transaction."""
 
     producer_id: int
     producer_epoch: int
 
 
 class CoordinatorRecord(NamedTuple):
-    """A record of the coordinator; the value is None in a tombstone."""
+    """A decoded record of a coordinator; the value of a tombstone is None."""
 
     key: record_formatting.RecordKey
     value: record_formatting.RecordValue | None
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a transaction: ``how`` is commit or abort."""
+    """A transaction marker; ``how`` is commit or abort."""
 
     how: str
     coordinator_epoch: int
 
 
 class LogEntry(NamedTuple):
-    """One record. ``transaction`` is None outside of any."""
+    """One record or marker. ``transaction`` is None if it is not in a transaction."""
 
     partition: int
     offset: int
@@ -80,18 +78,18 @@ class LogEntry(NamedTuple):
 
     @property
     def group(self) -> str | None:
-        """The group that it is about."""
+        """The group id in its key, if any."""
         return record_formatting.group_of(self.what.key) if isinstance(self.what, CoordinatorRecord) else None
 
     @property
     def topic(self) -> str | None:
-        """The topic that it is about, if it is about one."""
+        """The topic in its key, if any."""
         return self.what.key.fields.get("topic") if isinstance(self.what, CoordinatorRecord) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which entries are wanted; what is empty lets everything pass. The end of a transaction is about no group and no topic."""
+    """Selects entries; an empty field selects all. Transaction markers have no group and no topic."""
 
     groups: Collection[str] = ()
     topics: Collection[str] = ()
@@ -99,11 +97,11 @@ class EntryFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Does it let everything pass?"""
+        """Does it select all entries?"""
         return not (self.groups or self.topics or self.kinds)
 
     def passes(self, entry: LogEntry) -> bool:
-        """Is ``entry`` wanted?"""
+        """Is ``entry`` selected?"""
         return (
             (not self.groups or entry.group in self.groups)
             and (not self.topics or entry.topic in self.topics)
@@ -112,7 +110,7 @@ class EntryFilter:
 
 
 def entries(batch: Batch) -> Iterator[LogEntry | UnreadableData]:
-    """The records of ``batch``; one that cannot be read is UnreadableData."""
+    """The entries of ``batch``, with UnreadableData in place of unreadable records."""
     records = records_in(batch)
     if isinstance(records, UnreadableData):
         yield records
@@ -141,7 +139,7 @@ def entry_of(batch: Batch, record: Record) -> LogEntry:
 
 
 def transaction_of(batch: Batch) -> ProducerIdAndEpoch | None:
-    """The one that ``batch`` is part of, or ends."""
+    """The transaction that ``batch`` belongs to or ends, or None."""
     header = batch.header
     if header.control or header.transactional:
         return ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
@@ -163,7 +161,7 @@ def _marker(record: Record) -> TransactionMarker:
 
 
 def time_text(timestamp_ms: int) -> str:
-    """``2026-11-21T18:00:00.000Z``, or the number if no calendar has it."""
+    """``2026-11-21T18:00:00.000Z``, or the number if it is out of the range of dates."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -172,7 +170,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def entry_text(entry: LogEntry) -> str:
-    """One line for people."""
+    """The entry as one line of text."""
     head = f"{entry.partition:>3} {entry.offset:>8}  {time_text(entry.timestamp_ms)}"
     if isinstance(entry.what, TransactionMarker):
         return f"{head}  {entry.what.how} of the transaction of {_whose(entry.transaction)}"
@@ -185,7 +183,7 @@ def _whose(transaction: ProducerIdAndEpoch | None) -> str:
 
 
 def entry_json(entry: LogEntry) -> dict[str, Any]:
-    """One object for programs."""
+    """The entry as a JSON object."""
     told: dict[str, Any] = {
         "partition": entry.partition,
         "offset": entry.offset,
@@ -206,14 +204,14 @@ def entry_json(entry: LogEntry) -> dict[str, Any]:
 
 
 def transaction_json(transaction: ProducerIdAndEpoch | None) -> dict[str, Any]:
-    """The field that says of which transaction something is; none if it is of none."""
+    """The JSON field of a transaction; no field for None."""
     if transaction is None:
         return {}
     return {"transaction": {"producerId": transaction.producer_id, "producerEpoch": transaction.producer_epoch}}
 
 
 def unreadable_json(fault: UnreadableData) -> dict[str, Any]:
-    """What cannot be read."""
+    """Unreadable data as a JSON object."""
     told: dict[str, Any] = {"partition": fault.partition, "offset": fault.offset, "error": fault.reason}
     return {**told, "place": fault.place} if fault.place else told
 
@@ -272,9 +270,9 @@ def _base64(data: bytes | None) -> str | None:
 
 
 def raw_records(batch: Batch, wanted: EntryFilter) -> Iterator[dict[str, Any] | UnreadableData]:
-    """The records of ``batch`` that are wanted, and the ends of transactions. A batch that cannot be read is UnreadableData.
+    """The selected records of ``batch`` in raw JSON, and transaction markers; UnreadableData for an unreadable batch.
 
-    A record that cannot be read is there if all are wanted.
+    A record that cannot be decoded is included if ``wanted`` selects all.
     """
     records = records_in(batch)
     if isinstance(records, UnreadableData):

@@ -1,4 +1,4 @@
-"""A data directory of groupcoord, while no server uses it: made from the files of a cluster, and compacted on request."""
+"""Works on a data directory of groupcoord without a running server: imports segment files of a cluster, and compacts."""
 
 import contextlib
 import shutil
@@ -13,7 +13,8 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import EmitEvent
 from groupcoord.offsets_log.entries import LogEntry, entries
-from groupcoord.offsets_log.source import SegmentDirSource, SourceError, UnreadableData, unreadable
+from groupcoord.offsets_log.log_source import SourceError, UnreadableData
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource, unreadable
 from groupcoord.storage.adopted_folder_checks import misplaced
 from groupcoord.storage.file_io import DirectoryLock, StorageError
 from groupcoord.storage.file_storage_backend import DataDirectory
@@ -29,7 +30,7 @@ from groupcoord.storage.metadata_log import FILE_NAME
 
 
 class ImportResult(NamedTuple):
-    """What came into the directory. ``findings`` says, in words, what was not as it should be."""
+    """What was imported. ``findings`` are descriptions of irregularities."""
 
     partitions: list[int]
     groups: int
@@ -41,10 +42,10 @@ class ImportResult(NamedTuple):
 def import_segments(
     folders: Path, directory: Path, config: BrokerConfig, *, new_uuid: Callable[[], uuid.UUID], now_ms: int
 ) -> ImportResult:
-    """Make the data directory ``directory`` of copies of the folders ``__consumer_offsets-N`` in ``folders``.
+    """Create the data directory ``directory`` from copies of the folders ``__consumer_offsets-N`` in ``folders``.
 
-    It must be empty or not there yet. The indexes are made anew; the log of a partition ends where something is wrong with it,
-    as at the start of any broker. Raises SourceError; nothing is left of the directory then that was not there before.
+    The directory must be empty or not exist. Indexes are rebuilt; the log of a partition is truncated at the first corrupt
+    batch, as at the start of any broker. Raises SourceError, and restores the directory then.
     """
     source = SegmentDirSource(folders)
     counted = _count(source, config.offsets_topic_num_partitions)
@@ -64,10 +65,10 @@ def compact(
     now_ms: int,
     report: Callable[[str], None],
 ) -> list[LogCleaned | LogNotCleaned]:
-    """Compact every partition of ``__consumer_offsets`` in a data directory; what was done, where anything was.
+    """Compact every partition of ``__consumer_offsets`` in a data directory; returns what was cleaned, or why not.
 
-    ``report`` is told, in words, of what was not as it should be when the directory was opened. Raises SourceError, and
-    StorageError when a server uses the directory.
+    ``report`` is called with descriptions of irregularities found on opening. Raises SourceError, and StorageError if a server
+    uses the directory.
     """
     if not (directory / FILE_NAME).is_file():
         raise SourceError(f"{directory} is no data directory of groupcoord: it has no {FILE_NAME}")
@@ -87,7 +88,7 @@ def compact(
 def _in_use(
     directory: Path, config: BrokerConfig, new_uuid: Callable[[], uuid.UUID], now_ms: int
 ) -> Iterator[tuple[DataDirectory, Broker]]:
-    """The directory, opened and closed as a server does it."""
+    """Open the directory, and close it, as a server does."""
     storage = DataDirectory(directory, config, new_uuid=new_uuid, now_ms=now_ms)
     try:
         yield (
@@ -101,7 +102,7 @@ def _in_use(
 
 
 def _count(source: SegmentDirSource, partitions: int) -> ImportResult:
-    """What is in ``source``, and whether each group is where it belongs. Raises SourceError."""
+    """Count the contents of ``source``, and check that each group is in its partition. Raises SourceError."""
     groups: set[tuple[str, int]] = set()
     faults: list[UnreadableData] = []
     records = 0
@@ -125,12 +126,12 @@ def _count(source: SegmentDirSource, partitions: int) -> ImportResult:
 
 @contextlib.contextmanager
 def _new_directory(directory: Path) -> Iterator[None]:
-    """An empty directory; if what is done with it fails, it is as before."""
+    """A context manager with an empty directory, which is restored if the block fails."""
     try:
         is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
         if (directory / ".lock").exists():
-            DirectoryLock(directory).release()  # says so if it is in use
+            DirectoryLock(directory).release()  # raises if the directory is in use
         if any(directory.iterdir()):
             raise SourceError(f"{directory} is not empty: import into a directory of its own")
     except (OSError, StorageError) as error:
@@ -148,7 +149,7 @@ def _new_directory(directory: Path) -> Iterator[None]:
 
 
 def _copy(folder: Path, target: Path) -> None:
-    """Copy the log, and what cannot be made anew from it. Raises OSError."""
+    """Copy the log files, and the files that cannot be rebuilt from them. Raises OSError."""
     target.mkdir()
     for path in sorted(folder.iterdir()):
         found = segment_file(path.name)

@@ -1,4 +1,4 @@
-"""Segment files made of what a source holds: as Kafka's tools read them, and its brokers."""
+"""Exports a source to segment files that Kafka's tools and brokers can read."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterator
@@ -10,7 +10,8 @@ from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.compaction_preview import OFFSETS_SEGMENT_BYTES
-from groupcoord.offsets_log.source import Batch, LogSource, SourceError, UnreadableData, unreadable
+from groupcoord.offsets_log.log_source import Batch, LogSource, SourceError, UnreadableData
+from groupcoord.offsets_log.segment_dir_source import unreadable
 from groupcoord.protocol.batches.record_batch import (
     BatchError,
     BatchHeader,
@@ -28,7 +29,7 @@ from groupcoord.storage.text_files import partition_metadata, write_epochs
 
 
 class ExportedPartition(NamedTuple):
-    """What was written of a partition."""
+    """The result for one partition."""
 
     partition: int
     folder: Path
@@ -46,11 +47,11 @@ def export_segments(
     topic_id: uuid.UUID | None = None,
     report: Callable[[UnreadableData], None],
 ) -> list[ExportedPartition]:
-    """Write each of ``partitions`` (all, unless told) of ``source`` to a folder of its own in ``directory``.
+    """Write each of ``partitions`` (default: all) of ``source`` to its own folder in ``directory``.
 
-    Batches are copied byte for byte, and the indexes made anew; of ``groups``, if any are named, alone their records are, at
-    their offsets, and partitions without any are left out. ``topic_id`` is whose folders they are to be; else that of the
-    source, if it knows one. ``report`` is told what cannot be read, and the rest is written. Raises SourceError.
+    Batches are copied byte for byte, and the indexes rebuilt. With ``groups`` only the records of these groups are written, at
+    their offsets, and partitions without any are left out. ``topic_id`` goes into ``partition.metadata``; by default that of
+    the source, if known. ``report`` is called with unreadable data, which is skipped. Raises SourceError.
     """
     identity = source.topic_id if topic_id is None else topic_id
     wanted = [number for number in source.partitions if not partitions or number in partitions]
@@ -74,7 +75,7 @@ def export_segments(
 def _wanted(
     found: Iterator[Batch | UnreadableData], groups: Collection[str], report: Callable[[UnreadableData], None]
 ) -> Iterator[Batch]:
-    """The batches of ``groups``, and the ends of the transactions that any of them were in."""
+    """The batches of ``groups``, and the markers of their transactions."""
     open_transactions: set[int] = set()
     for each in found:
         if isinstance(each, UnreadableData):

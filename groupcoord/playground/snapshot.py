@@ -8,9 +8,9 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.offsets_log.batches import Batch
 from groupcoord.offsets_log.compaction_preview import preview_compaction
 from groupcoord.offsets_log.entries import LogEntry, entries, entry_json
+from groupcoord.offsets_log.log_source import Batch
 from groupcoord.playground.actions import Actions, MemberProcess, ProducerProcess
 from groupcoord.playground.cluster import SocketlessCluster
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header

@@ -14,7 +14,7 @@ from groupcoord.core.java_hash_order import partition_for
 from groupcoord.offsets_log import cluster_source as module
 from groupcoord.offsets_log.cluster_source import ClusterSource
 from groupcoord.offsets_log.entries import LogEntry, entries
-from groupcoord.offsets_log.source import Batch, SourceError, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record

@@ -14,7 +14,8 @@ from groupcoord.offsets_log.compaction_preview import (
     strips,
     value_text,
 )
-from groupcoord.offsets_log.source import Batch, SegmentDirSource, SourceError
+from groupcoord.offsets_log.log_source import Batch, SourceError
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.coordinator_records.typed import (

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupcoord.cli.main import main
 from groupcoord.offsets_log.compaction_preview import after_rows, preview_compaction
-from groupcoord.offsets_log.source import Batch, SegmentDirSource
+from groupcoord.offsets_log.log_source import Batch
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record

@@ -8,7 +8,8 @@ from groupcoord.offsets_log.entries import (
     TransactionMarker,
     entries,
 )
-from groupcoord.offsets_log.source import Batch, SegmentDirSource, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, UnreadableData
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from tests.offsets_log.recorded import KAFKA_FILES

@@ -16,7 +16,8 @@ from groupcoord.offsets_log.entries import (
     time_text,
     unreadable_json,
 )
-from groupcoord.offsets_log.source import Batch, SegmentDirSource, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, UnreadableData
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_of
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartition, write_subscription

@@ -10,8 +10,8 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, Reply
+from groupcoord.offsets_log.log_source import SourceError
 from groupcoord.offsets_log.offline_directory import ImportResult, compact, import_segments
-from groupcoord.offsets_log.source import SourceError
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import build_batch, read_header

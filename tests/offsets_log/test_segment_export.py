@@ -7,8 +7,9 @@ import pytest
 
 from groupcoord.offsets_log import segment_export as module
 from groupcoord.offsets_log.entries import LogEntry, entries
+from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
+from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.offsets_log.segment_export import ExportedPartition, export_segments
-from groupcoord.offsets_log.source import Batch, SegmentDirSource, SourceError, UnreadableData
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from tests.broker.data_plane import patched

@@ -10,8 +10,8 @@ from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent
 from groupcoord.core.events import AdminAction, Cause, Event
-from groupcoord.offsets_log.batches import Batch
 from groupcoord.offsets_log.entries import CoordinatorRecord, LogEntry, entries
+from groupcoord.offsets_log.log_source import Batch
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
 from groupcoord.protocol.coordinator_records import record_formatting
 from groupcoord.testing.trace.events import AppendedRecord, ClusterDescribed, RecordsAppended

@@ -1,46 +1,22 @@
-"""Where the batches of ``__consumer_offsets`` come from: the interface of sources, and segment files of a log directory.
+"""SegmentDirSource: reads the batches of ``__consumer_offsets`` from segment files in a log directory of a broker.
 
-A source may be asked for the batches of ``__transaction_state`` instead.
-
-Segment files may be read while their broker runs: its last batch may then be incomplete.
+It can also read ``__transaction_state``. The files may be read while their broker runs; the last batch may then be incomplete.
 """
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.offsets_log.batches import Batch, SourceError, UnreadableData
+from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.storage.log_file_names import PARTITION_METADATA, log_files, partition_folder
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
 from groupcoord.storage.text_files import CheckpointError, read_topic_id
 
-__all__ = ["Batch", "LogSource", "SegmentDirSource", "SourceError", "UnreadableData", "unreadable"]
-
-
-class LogSource(Protocol):
-    """Something that holds ``topic``, or some of its partitions."""
-
-    @property
-    def topic(self) -> str:
-        """``__consumer_offsets``, unless it was asked for another one."""
-
-    @property
-    def partitions(self) -> Sequence[int]:
-        """The partitions that there are, ascending."""
-
-    @property
-    def topic_id(self) -> uuid.UUID | None:
-        """The id of the topic, if it is known."""
-
-    def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
-        """The batches of ``partition`` in order, with UnreadableData in place of what cannot be read. Raises SourceError."""
-
 
 class SegmentDirSource:
-    """The folders ``__consumer_offsets-N`` in ``path``, or ``path`` itself if it is one. Raises SourceError."""
+    """Reads the folders ``__consumer_offsets-N`` in ``path``, or ``path`` itself if it is such a folder. Raises SourceError."""
 
     def __init__(self, path: Path, topic: str = CONSUMER_OFFSETS) -> None:
         self.topic = topic
@@ -60,7 +36,7 @@ class SegmentDirSource:
         return ids.pop() if ids else None
 
     def read(self, partition: int) -> Iterator[Batch | UnreadableData]:
-        """The batches in the files of ``partition``."""
+        """The batches in the segment files of ``partition``."""
         try:
             for path in log_files(self.folders[partition]):
                 yield from _read(self.topic, partition, path)
@@ -93,7 +69,7 @@ def _names(folders: dict[int, Path]) -> str:
 
 
 def _read(topic: str, partition: int, path: Path) -> Iterator[Batch | UnreadableData]:
-    """The batches of a file; what is behind a broken one goes on as long as its end can be told."""
+    """The batches of a file. Reading continues after a corrupt batch if its size is known."""
     segment = int(path.name.split(".", 1)[0])
     position, expected = 0, segment
     while True:
@@ -109,5 +85,5 @@ def _read(topic: str, partition: int, path: Path) -> Iterator[Batch | Unreadable
 
 
 def unreadable(path: Path, error: OSError) -> SourceError:
-    """What the system says of a file or folder, in a sentence."""
+    """The SourceError for an error of the operating system."""
     return SourceError(f"cannot use {error.filename or path}: {error.strerror or os.strerror(error.errno or 0)}")
