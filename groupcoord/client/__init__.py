@@ -22,10 +22,10 @@ from groupcoord.client.client_errors import (
 from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 
 __all__ = [
     "AssignorFailedError",

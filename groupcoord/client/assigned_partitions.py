@@ -80,7 +80,7 @@ class PartitionState:
         self._drop()
 
     def find(self, start: StartPosition) -> None:
-        """Discard the position, and let it be found anew as ``start`` says."""
+        """Discard the position; ``start`` says how to find the new one."""
         self.start = start
         self._drop()
 

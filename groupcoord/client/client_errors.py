@@ -70,7 +70,7 @@ class CommitFailedError(ClientError):
 
 
 class AssignorFailedError(ClientError):
-    """The assignor of this member or its leader failed or gave an invalid assignment. The group goes on without this member."""
+    """The assignor of this member or its leader failed or returned an invalid assignment. This member leaves the group."""
 
 
 class CallbackFailedError(ClientError):

@@ -30,9 +30,9 @@ from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.fetcher import Fetcher
 from groupcoord.client.log_offsets import LogOffsets
 from groupcoord.client.member.actions import CallbackKind
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.membership import Membership
 from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.offset_and_topic_lookups import OffsetAndTopicLookups
@@ -362,7 +362,7 @@ class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
     def unsubscribe(self) -> None:
         """Call ``on_revoked`` for the assigned partitions, leave the group and consume nothing more; nothing is committed.
 
-        ``subscribe`` or ``assign`` begins anew. Raises ConsumerClosedError.
+        ``subscribe`` or ``assign`` starts again. Raises ConsumerClosedError.
         """
         self._check_not_closed()
         self._subscription.clear()

@@ -53,7 +53,7 @@ class ConsumerSettings:
     max_poll_records: int = _number(500, least=1)
     """The most records that one ``getmany`` returns."""
     auto_offset_reset: str = "latest"
-    """Where to begin if nothing is committed or the offset is gone: ``earliest``, ``latest``, or ``none`` for an error."""
+    """Where to start without a committed or valid offset: ``earliest``, ``latest``, or ``none`` for an error."""
     enable_auto_commit: bool | None = None
     """Are positions committed automatically? None is True in a group, and False without one."""
     auto_commit_interval_ms: int = _number(5_000)

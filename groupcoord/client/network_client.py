@@ -1,4 +1,4 @@
-"""Metadata of brokers and topics, and connections to brokers, opened when they are needed."""
+"""NetworkClient: the connections to all brokers, opened on demand, and the metadata of brokers and topics."""
 
 import asyncio
 import enum

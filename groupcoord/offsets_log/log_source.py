@@ -12,7 +12,7 @@ from groupcoord.protocol.batches.record_batch import BatchHeader
 
 
 class SourceError(Exception):
-    """The source cannot be read, or the target not be written; the text says why, and what to do about it."""
+    """The source cannot be read or the target cannot be written; the message says why, and what to do."""
 
 
 class Batch(NamedTuple):

@@ -22,7 +22,7 @@ from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
-from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, CloseConnection, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event
 from groupcoord.core.handler_context import HandlerContext

@@ -10,10 +10,10 @@ from groupcoord.assignors import ASSIGNORS, TopicPartition
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.request_builders import metadata_request, metadata_snapshot
 from groupcoord.client.producer.transaction_manager import ProducerSettings
 from groupcoord.core.effects import EmitEvent

@@ -7,7 +7,7 @@ from groupcoord.assignors.sticky import assignor as sticky
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.client import client_errors
 from groupcoord.client.error_reactions import ErrorReaction
-from groupcoord.client.member import rebalance as member_rebalance
+from groupcoord.client.member import classic_rebalance as member_rebalance
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.record_accumulator import RecordAccumulator
 from groupcoord.client.producer.sender import Sender
@@ -27,7 +27,7 @@ from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.transaction import add_partitions_to_txn
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata, TransactionState
-from groupcoord.coordinator.transaction.transaction_shard import TransactionCoordinatorShard
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionCoordinatorShard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import NO_PRODUCER, Call
 from groupcoord.core.java_hash_order import TimelineMap

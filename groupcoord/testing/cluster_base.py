@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from groupcoord.assignors import Assignor
 from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 from groupcoord.client.option_parsing import assignors_of
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.coordinator.consumer.member_validation import new_member_id

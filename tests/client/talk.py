@@ -7,10 +7,10 @@ from groupcoord.assignors import ASSIGNORS, Assignor, Subscription, TopicPartiti
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

@@ -7,7 +7,7 @@ from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client import error_reactions
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.member import rebalance
+from groupcoord.client.member import classic_rebalance
 from groupcoord.client.member.actions import CallbackKind, CoordinatorNode
 from groupcoord.client.member.context import callback_failed, in_order, shortened
 from groupcoord.client.member.member_settings import MemberSettings
@@ -79,7 +79,7 @@ def test_what_a_callback_raised_stays_known() -> None:
 def test_what_members_said_comes_with_who_they_are() -> None:
     said = Subscription(topics=("t",), user_data=b"x", owned_partitions=[("t", 1)], generation_id=3, rack_id="r")
     member = JoinGroupResponseMember(member_id="m", group_instance_id="i", metadata=write_subscription(said))
-    (subscription,) = rebalance.subscriptions_of([member]).values()
+    (subscription,) = classic_rebalance.subscriptions_of([member]).values()
     assert (subscription.instance_id, subscription.rack_id, subscription.generation_id) == ("i", "r", 3)
     assert list(subscription.owned_partitions) == [("t", 1)]
 
@@ -87,11 +87,11 @@ def test_what_members_said_comes_with_who_they_are() -> None:
 def test_withheld_is_what_is_owned_and_exists_and_goes_to_nobody() -> None:
     owner = Subscription(topics=("t",), owned_partitions=[("t", 0), ("t", 1), ("t", 2), ("gone", 0)])
     group = GroupSubscription(subscriptions={"a": owner, "b": Subscription(topics=("t",))}, partitions={"t": 2})
-    assert rebalance.withheld(group, {"a": [("t", 0)], "b": []}) == (("t", 1),)
+    assert classic_rebalance.withheld(group, {"a": [("t", 0)], "b": []}) == (("t", 1),)
 
 
 def test_an_assignment_is_written_member_by_member() -> None:
-    (entry,) = rebalance.encode_assignments({"a": [("t", 1), ("t", 0)]})
+    (entry,) = classic_rebalance.encode_assignments({"a": [("t", 1), ("t", 0)]})
     assert (entry.member_id, read_assignment(entry.assignment)) == ("a", [("t", 1), ("t", 0)])
 
 

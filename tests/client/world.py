@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import ASSIGNORS, TopicPartition, run_assignor
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.listener_events import MemberEvent, PolledTooLate
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 from groupcoord.client.member.request_builders import MetadataSnapshot
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load

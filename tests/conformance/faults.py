@@ -234,7 +234,7 @@ FAULTS = (
         "an old client is told a code that it does not know",
     ),
     Fault(
-        "coordinator/transaction/transaction_shard.py",
+        "coordinator/transaction/transaction_coordinator_shard.py",
         "if version == transaction_log.PLAIN_VALUE_VERSION and data.client_version:",
         "if False:",
         "at transaction.version 0 a client of version 2 is served",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
-from groupcoord.coordinator.transaction.transaction_shard import TransactionCoordinatorShard
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionCoordinatorShard
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.transactional_write import TopicPartition
 from tests.reliability import exactly_once

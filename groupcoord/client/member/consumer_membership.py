@@ -219,7 +219,7 @@ class ConsumerMembership(GroupMember):
 
     @property
     def in_callback(self) -> bool:
-        """Is a callback running? No records are handed out meanwhile."""
+        """Is a callback running? No records are returned meanwhile."""
         return self._releasing or self._reconciliation.in_callback
 
     def commits_as(self) -> Generation:

@@ -1,7 +1,8 @@
 """The state of a group member that its classes share: member state, generation, coordinator, and the actions to return.
 
-The classes of a classic member (in :mod:`heartbeat`, :mod:`rebalance`, :mod:`membership`), each one concern of Kafka's
-``AbstractCoordinator``, share one :class:`MemberContext`. :class:`MemberActions` is its base for both protocols.
+The classes of a classic member (in :mod:`classic_heartbeat`, :mod:`classic_rebalance`, :mod:`classic_membership`), each one
+concern of Kafka's ``AbstractCoordinator``, share one :class:`MemberContext`. :class:`MemberActions` is its base for both
+protocols.
 """
 
 import enum
@@ -180,7 +181,7 @@ class MemberContext(MemberActions):
 
     @property
     def rebalancing(self) -> bool:
-        """Is a JoinGroup or SyncGroup under way?"""
+        """Is a JoinGroup or SyncGroup in flight?"""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
     @property
@@ -208,7 +209,7 @@ def in_order(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]
 
 
 def shortened(reason: str) -> str:
-    """``reason``, cut to the length that goes over the wire."""
+    """``reason``, cut to the longest length that is sent."""
     return reason[:LONGEST_REASON]
 
 

@@ -324,7 +324,7 @@ def replace_static_member(
             later.reply(call, _same_generation(group, new, call.version, old_leader))
 
     def failed(later: HandlerContext, error: ErrorCode) -> None:
-        """The new id could not be stored: restore the old one, unless the new member is gone already."""
+        """The new id could not be stored: restore the old one, unless the new member was removed meanwhile."""
         if group.members.get(new_id) is not new:
             return
         waits = new.parked_join is call

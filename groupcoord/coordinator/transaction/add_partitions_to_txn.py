@@ -18,7 +18,7 @@ from groupcoord.coordinator.transaction.metadata import (
     TransactionState,
     partition_hash,
 )
-from groupcoord.coordinator.transaction.transaction_shard import (
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionCoordinatorShard,
     TransactionOperation,
     TransactionShard,

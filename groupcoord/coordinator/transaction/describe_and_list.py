@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.transaction.error_mapping import emit_refusal
 from groupcoord.coordinator.transaction.metadata import TransactionMetadata, TransactionState
-from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext

@@ -12,7 +12,7 @@ from groupcoord.coordinator.transaction.metadata import (
     TransactionMetadata,
     TransactionState,
 )
-from groupcoord.coordinator.transaction.transaction_shard import (
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionCoordinatorShard,
     TransactionOperation,
     TransactionShard,

@@ -16,7 +16,7 @@ from groupcoord.coordinator.transaction.metadata import (
     TransactionState,
     epoch_is_exhausted,
 )
-from groupcoord.coordinator.transaction.transaction_shard import (
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionCoordinatorShard,
     TransactionOperation,
     TransactionShard,

@@ -23,7 +23,7 @@ from groupcoord.coordinator.transaction.add_partitions_to_txn import (
 from groupcoord.coordinator.transaction.describe_and_list import describe_transactions, list_transactions
 from groupcoord.coordinator.transaction.end_txn import end_txn
 from groupcoord.coordinator.transaction.init_producer_id import init_producer_id
-from groupcoord.coordinator.transaction.transaction_shard import (
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionContext,
     TransactionCoordinatorShard,
     TransactionShard,

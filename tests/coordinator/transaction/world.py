@@ -9,7 +9,7 @@ from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.coordinator_routing import BrokersView
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
 from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
-from groupcoord.coordinator.transaction.transaction_shard import TransactionShard
+from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event

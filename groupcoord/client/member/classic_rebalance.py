@@ -27,6 +27,7 @@ from groupcoord.client.client_errors import AssignorFailedError, BrokerError, Di
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
+from groupcoord.client.member.classic_heartbeat import Heartbeater
 from groupcoord.client.member.context import (
     PROTOCOL_TYPE,
     Generation,
@@ -36,7 +37,6 @@ from groupcoord.client.member.context import (
     in_order,
     shortened,
 )
-from groupcoord.client.member.heartbeat import Heartbeater
 from groupcoord.client.member.request_builders import MetadataSnapshot, join_protocols
 from groupcoord.protocol.apis.join_group import (
     JoinGroupRequest,
@@ -220,7 +220,7 @@ class Revocation:
         return (a.CallbackKind.REVOKED, unwanted) if unwanted else None
 
     def revoke(self) -> bool:
-        """Call the callback once the user polls. Returns whether the step is done or under way."""
+        """Call the callback once the user polls. Returns whether the step is done or in progress."""
         member = self._member
         revoking = self._to_revoke()
         if revoking is None:

@@ -14,6 +14,8 @@ from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
 from groupcoord.client.member import listener_events as e
+from groupcoord.client.member.classic_heartbeat import Heartbeater
+from groupcoord.client.member.classic_rebalance import Rebalance
 from groupcoord.client.member.context import (
     NO_GENERATION,
     Generation,
@@ -25,9 +27,7 @@ from groupcoord.client.member.context import (
 )
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.heartbeat import Heartbeater
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.rebalance import Rebalance
 from groupcoord.core.events import AdminAction, Answered, TimerFired
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
@@ -251,7 +251,7 @@ class Shutdown:
         self._left = False
 
     def fail(self, error: Exception) -> None:
-        """A fatal error. LeaveGroup is sent at once, so that the group goes on without this member.
+        """A fatal error. LeaveGroup is sent at once, so that the group does not wait for this member.
 
         Deviation: after some of these errors Kafka's consumer retries at the next poll. A member of this client that
         failed stays failed, so that no error is overlooked in a loop; a new consumer is a fresh start.

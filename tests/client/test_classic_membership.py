@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from groupcoord.assignors import FunctionAssignor, RebalanceProtocol
 from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
+from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.context import NO_GENERATION, Generation, MemberState
 from groupcoord.client.member.listener_events import JoinSent, Synced
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.membership import Membership
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
 from groupcoord.protocol.apis.join_group import JoinGroupRequest
 from groupcoord.protocol.errors import ErrorCode as E
