@@ -1,1 +1,1 @@
-"""What a group needs around it: topics, partition logs, producer state. Pure."""
+"""A broker without its coordinators: topics, partition logs, producer state, the handlers of its APIs. Pure."""

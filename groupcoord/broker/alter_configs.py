@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs (versions 0–1) and AlterConfigs (0–2).
 
-Two parts of Kafka check a change, and their order shows in the answers: the broker that is asked, then the controller.
-Source: ``KafkaApis.handleIncrementalAlterConfigsRequest`` and ``.handleAlterConfigsRequest``; ``ConfigAdminManager`` and
-``DynamicBrokerConfig``, then ``ConfigurationControlManager`` and ``ControllerConfigurationValidator``.
+Kafka checks a change twice, first in the broker that receives the request, then in the controller; the order decides which
+error a client gets. Source: ``KafkaApis.handleIncrementalAlterConfigsRequest`` and ``.handleAlterConfigsRequest``;
+``ConfigAdminManager`` and ``DynamicBrokerConfig``, then ``ConfigurationControlManager`` and
+``ControllerConfigurationValidator``.
 """
 
 import enum
@@ -44,7 +45,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ResourceType(enum.IntEnum):
-    """What can be configured (``ConfigResource.Type``)."""
+    """The types of resources that have configurations (``ConfigResource.Type``)."""
 
     TOPIC = 2
     BROKER = 4
@@ -54,7 +55,7 @@ class ResourceType(enum.IntEnum):
 
 
 class AlterConfigOpType(enum.IntEnum):
-    """What to do with a configuration (KIP-339)."""
+    """The operations on a configuration (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -63,7 +64,7 @@ class AlterConfigOpType(enum.IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """What a resource is configured with after a change, and who has it: a topic, or the broker's configuration after it."""
+    """The configurations of a resource after a change, and what holds them: a topic, or the changed broker configuration."""
 
     configs: dict[str, str]
     holder: Topic | BrokerConfig
@@ -94,8 +95,8 @@ def alter(
 ) -> None:
     """Change the configuration of ``resource``; it takes effect at once. Raises Refused, and then nothing has changed.
 
-    ``own`` is the configuration of the broker that was asked, where it is not the first of several: a change to that broker is
-    kept and described, while what the brokers do goes by the first one's.
+    ``own`` is the configuration of the broker that received the request, unless that is the first one. The change is then
+    stored and described for that broker, but all brokers behave as the first one's configuration says.
     """
     check_form(changes)
     config = own or broker.config
@@ -125,7 +126,7 @@ def alter(
 
 
 def check_form(changes: Sequence[AlterableConfig]) -> None:
-    """Raises ApiError if a configuration is named twice, or has a null that does not delete it."""
+    """Raises ApiError if a configuration is named twice, or has a null value in an operation other than DELETE."""
     if any(times > 1 for times in Counter(change.name for change in changes).values()):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [one.name for one in changes if one.value is None and one.config_operation != AlterConfigOpType.DELETE]
@@ -133,13 +134,13 @@ def check_form(changes: Sequence[AlterableConfig]) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
-# --- what a change comes to
+# --- applying changes
 
 
 def _applied(
     present: Mapping[str, str], changes: Iterable[AlterableConfig], lists: Mapping[str, Property]
 ) -> dict[str, str]:
-    """``present`` after the ``changes``; only what is a list in ``lists`` can be appended to. Raises Refused."""
+    """``present`` after the ``changes``; append and subtract need a list property in ``lists``. Raises Refused."""
     configs = dict(present)
     by_name = {change.name: change for change in changes}
     for name in hash_order(by_name):
@@ -158,7 +159,7 @@ def _applied(
                     raise ApiError(ErrorCode.INVALID_CONFIG, text)
                 configs[name] = _spliced(configs.get(name, row.default or ""), value, operation)
             case _:
-                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not check this and trips over it
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka does not check this and fails with an exception
     return configs
 
 
@@ -174,7 +175,7 @@ def _spliced(present: str, value: str, operation: int) -> str:
 
 
 def _java_split(text: str) -> list[str]:
-    """``String.split(",")``: without the empty parts at the end, unless there is no comma at all."""
+    """``String.split(",")``: without the empty strings at the end, unless there is no comma at all."""
     parts = text.split(",")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -278,9 +279,9 @@ def _check_broker_operation(change: AlterableConfig) -> None:
 
 
 def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:
-    """May these be changed while the broker runs, for one broker or for all, and are they of their types?
+    """Check that these can be changed dynamically, for one broker or ``for_all``, and parse. Raises ApiError.
 
-    What Kafka does not know may be: a plug-in could want it.
+    A property unknown to Kafka can be changed, because it may belong to a plug-in.
     """
     names = hash_order(configs)
     fixed = [
@@ -314,7 +315,8 @@ def _refuse_any(names: Sequence[str], why: str) -> None:
 
 
 def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
-    """What the parts of a running broker have against new values."""
+    """The checks of ``BrokerReconfigurable.validateReconfiguration``: listeners, thread pools, local retention. Raises
+    ApiError."""
     if new.served != old.served or new.advertised != old.advertised:
         # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
         raise ApiError(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
@@ -332,7 +334,7 @@ def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
 
 
 def _check_local_retention(local_name: str, name: str, config: BrokerConfig) -> None:
-    """What is kept here of a tiered log cannot be more than what is kept of it at all."""
+    """The local retention of a tiered log must not be larger than its total retention."""
     retention = topic_config.default_value(TOPIC[name.removeprefix("log.")], config)
     local = config[local_name]
     if not isinstance(retention, int) or not isinstance(local, int) or retention == _UNLIMITED:
@@ -352,7 +354,7 @@ def _not_reconfigurable(problem: str) -> ApiError:
 
 
 def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableConfig]) -> None:
-    """There are none here, and so none to change. Deviation (scope-of-a-stand-in): see cluster/api_versions.py."""
+    """Raises ApiError: there are no loggers to change. Deviation (scope-of-a-stand-in): see cluster/api_versions.py."""
     _check_node_id(name, config.node_id, "Unexpected node id. Expected {}, but received {}")
     for change in changes:
         operation = change.config_operation
@@ -380,7 +382,7 @@ _UNKNOWN_TYPE = 0
 def handle_incremental_alter_configs(
     broker: Broker, ctx: HandlerContext, call: Call, request: IncrementalAlterConfigsRequest
 ) -> None:
-    """Change the configuration of each resource, or say why not; a resource that is named twice is not changed at all."""
+    """Change the configuration of each resource; one that is named twice is refused."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     responses = []
     for asked in request.resources:
@@ -392,10 +394,10 @@ def handle_incremental_alter_configs(
 
 
 def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, request: AlterConfigsRequest) -> None:
-    """Replace the configuration of each resource, or say why not.
+    """Replace the configuration of each resource.
 
-    If a resource is named twice, there is no answer: Kafka fails over it when it counts the errors of its response. All
-    unknown types count as one.
+    No response is sent if a resource is named twice: Kafka throws while it counts the errors of its response. There, all
+    unknown resource types count as the same.
     """
     types = set(ResourceType)
     times = Counter(
@@ -413,7 +415,7 @@ def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, reques
 
 
 def _replacing(broker: Broker, asked: Replacement) -> list[AlterableConfig]:
-    """The changes after which a resource has the configurations asked for, and no others."""
+    """The changes after which a resource has exactly the configurations of the request."""
     topic = broker.topics.get(asked.resource_name) if asked.resource_type == ResourceType.TOPIC else None
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     present = broker.config.dynamic.get(resource, {}) if topic is None else topic.metadata.configs
@@ -436,7 +438,7 @@ def _altered(
 ) -> AlterConfigsResourceResponse:
     """Alter one resource. ``changes`` is None for a resource that is named more than once.
 
-    ``legacy``: by AlterConfigs, which knows no loggers.
+    ``legacy``: the request is AlterConfigs, which does not support broker loggers.
     """
     error, text = ErrorCode.NONE, None
     try:

@@ -1,4 +1,4 @@
-"""The broker: topics with their logs, fetches that wait, fetch sessions, producer ids. ``dispatch`` has its handlers.
+"""The broker: topics with their logs, the fetch purgatory, fetch sessions, producer ids. Its handlers are in ``dispatch``.
 
 Source: ``ReplicaManager``.
 """
@@ -11,10 +11,10 @@ from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassigned
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
+from groupcoord.broker.high_watermarks import HighWatermarks
 from groupcoord.broker.leader_election import NO_LEADER, PartitionState
 from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.replication import Replication
 from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic
@@ -37,11 +37,11 @@ from groupcoord.protocol.errors import ErrorCode
 
 _PRODUCER_ID_BLOCK = 1000
 _PREFETCHED_AT = 100
-"""With so many ids left a broker of several asks for more (``RPCProducerIdManager``, PREFETCH_THRESHOLD)."""
+"""A broker of a cluster requests its next block when so many ids are left (``RPCProducerIdManager``, PREFETCH_THRESHOLD)."""
 
 Then = Callable[[HandlerContext], None]
 GoOn = Callable[[HandlerContext, Call, Any, Then], None]
-"""What goes on, in which turn: a call with its request, and how."""
+"""Continues a request that has waited: context, call, request, and the function that continues it."""
 
 
 def _verify_nowhere(
@@ -51,18 +51,17 @@ def _verify_nowhere(
     partitions: Sequence[TopicPartition],
     verified: Verified,
 ) -> None:
-    """There is no coordinator."""
+    """Without a transaction coordinator every partition fails with COORDINATOR_NOT_AVAILABLE."""
     verified(ctx, dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
 
 class Broker:
-    """Topics and logs of one node. ``storage`` is where they are kept; what it has kept is there again.
+    """The topics and logs of a node. Topics that ``storage`` has kept are restored.
 
-    A node may stand for a ``cluster`` of several brokers, of which ``config`` is the first one's configuration.
+    A node may stand for a ``cluster`` of several brokers; ``config`` is then the configuration of the first one.
 
-    ``new_topic_id`` and ``new_session_id`` are where chance comes in, ``now_ms`` is when the broker starts.
-    ``on_topics_deleted`` is told, within the same turn, which topics are gone: the node sets it so that their committed
-    offsets go too.
+    ``new_topic_id`` and ``new_session_id`` are the sources of randomness, ``now_ms`` is the time of the start. The node sets
+    ``on_topics_deleted``, which is called in the same turn, so that the committed offsets of deleted topics are removed.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Broker:
     ) -> None:
         self.config = config
         self.run_work: WorkRunner = run_inline
-        """What has work done that takes long."""
+        """Runs long work, such as decompression: inline, or in a thread of the server."""
         self.compacts_at_once = False
         """Compact inline and never in the background: for tests that move the clock."""
         self.cluster = cluster or BrokerRegistry(config.node_id)
@@ -87,13 +86,14 @@ class Broker:
         self.topics.changes.several_brokers = len(self.cluster) > 1
         self.fetch_purgatory = FetchPurgatory(self.timers)
         self.disks = SlowDisks(self.timers)
-        """The brokers' disks, which may be slow."""
+        """Delays appends of brokers whose disks are configured to be slow."""
         self.go_on: GoOn = lambda ctx, _call, _request, then: then(ctx)
-        """Lets a request go on that has waited for a disk: the node sets it, where brokers may have failed meanwhile."""
-        self.replication = Replication()
-        """What leaders know of their followers."""
+        """Continues a request that has waited for a disk. With several brokers the node replaces it, as brokers may have
+        failed."""
+        self.high_watermarks = HighWatermarks()
+        """The followers' log end offsets, high watermarks, and requests that wait for them."""
         self.replicate: Callable[[HandlerContext, Topic, int], None] = lambda _turn, _topic, _partition: None
-        """Lets the followers of a partition copy what its leader has: the node sets it, where there are several brokers."""
+        """Starts the followers' fetches from a leader that has new records; set by the node if there are several brokers."""
         self.fetch_sessions_of = tuple(
             FetchSessions(config.max_incremental_fetch_session_cache_slots, new_session_id) for _ in self.cluster.ids
         )
@@ -102,16 +102,17 @@ class Broker:
         self._producer_ids = [range(0)] * len(self.cluster)
         self._next_producer_ids = [range(0)] * len(self.cluster)
         self.verify_transaction: VerifyTransaction = _verify_nowhere
-        """Asks the coordinator of a transaction: the node sets it, as it has one."""
+        """Verifies with the transaction coordinator that partitions are in a transaction; set by the node."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
         self.on_configured: Callable[[HandlerContext], None] = lambda _turn: None
-        """Told that configurations may have changed: the controller sets it."""
+        """Called when configurations may have changed; set by the controller."""
         self.is_cut_off: Callable[[int], bool] = lambda _broker: False
-        """Does a broker hear nothing of what the controller decides? The node sets it, where there are several brokers."""
+        """Is a broker cut off from the controller, so that it does not learn of its decisions? Set by a node of several
+        brokers."""
         self.uncreated: dict[str, int] = {}
-        """Topics that the controller is to create because clients asked about them, and when (ms), while it is away."""
+        """Topics to auto-create, with the time of the request (ms), when the controller is back."""
         self.on_append: Callable[[PartitionLog], object] = lambda _log: None
-        """Told which log has grown, in the same turn: a detailed trace sets it."""
+        """Called with each log that has grown, in the same turn; set by a detailed trace."""
         self._log_manager = LogManager(
             self.timers, lambda: self.config, self._logs, now_ms, storage, self._compaction_runner
         )
@@ -131,10 +132,11 @@ class Broker:
         return self.fetch_sessions_of[0]
 
     def new_producer_id(self, broker: int = 0) -> int:
-        """The next id for a producer at ``broker``. Raises BatchError if nothing can be kept, or no controller has more.
+        """The next producer id of ``broker``. Raises BatchError if it cannot be stored, or the controller with more ids is
+        away.
 
-        Each broker takes a thousand at a time (``ProducerIdsBlock``). The storage is told, so that after a restart none comes
-        twice.
+        Each broker takes blocks of a thousand (``ProducerIdsBlock``). The storage records each block, so that no id is given
+        out twice, even after a restart.
         """
         left = self._producer_ids[broker]
         hears = self.cluster.has_controller and not self.is_cut_off(self.cluster.ids[broker])
@@ -156,7 +158,8 @@ class Broker:
         return range(first, end)
 
     def _restore(self, now_ms: int) -> None:
-        """Add the topics that the storage has kept. Raises Refused if it cannot keep what is added to them."""
+        """Add the topics that the storage has kept. Raises Refused if partitions that an adopted topic lacks cannot be
+        stored."""
         for kept in self.storage.recovered_topics():
             topic = self.topics.restore(kept)
             if kept.adopted and topic.metadata.is_internal:
@@ -191,7 +194,7 @@ class Broker:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
     ) -> list[Effect]:
-        """Append records of the node itself as one batch; the effects are the answers to fetches that waited for them.
+        """Append records of the node itself as one batch; the effects are the responses to fetches that waited for them.
 
         With a producer id they are part of its transaction, which has been verified. Raises BatchError if they cannot be
         stored, and KeyError if there is no such partition.
@@ -203,9 +206,9 @@ class Broker:
         return ctx.effects
 
     def append_marker(self, topic: str, partition: int, marker: TransactionMarker, now_ms: int) -> list[Effect]:
-        """Append the end of a transaction; the effects are the answers to fetches that waited for it.
+        """Append a transaction marker; the effects are the responses to fetches that waited for it.
 
-        Raises BatchError if it must not be, or cannot be, and KeyError if there is no such partition.
+        Raises BatchError if the marker is refused or cannot be stored, and KeyError if there is no such partition.
         """
         log = self._log_to_write(topic, partition)
         ctx = HandlerContext(now_ms, AdminAction(f"a transaction ends in {log.name}"))
@@ -214,7 +217,8 @@ class Broker:
         return ctx.effects
 
     def _log_to_write(self, topic: str, partition: int) -> PartitionLog:
-        """The log of a partition that is written to with acks=all. Raises BatchError, KeyError."""
+        """The log of a partition for an append with acks=all. Raises BatchError if too few replicas are in sync, and
+        KeyError."""
         log = self.existing_log(topic, partition)
         self.require_in_sync(self.topics[topic], partition)
         return log
@@ -227,8 +231,8 @@ class Broker:
         return log
 
     def appended(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
-        """The log of a leader has grown: let followers copy it, answer the fetches that now have enough, and see to it that it
-        is looked after.
+        """The log of a leader has grown: answer the fetches that now have enough, start the followers' fetches, and schedule
+        retention and cleaning of the log.
         """
         log = topic.partitions[partition]
         self._log_manager.appended(log, ctx.now_ms)
@@ -238,12 +242,13 @@ class Broker:
             self.replicate(ctx, topic, partition)
 
     def copied(self, ctx: HandlerContext, copy: PartitionLog) -> None:
-        """The log of a follower has grown, or its high watermark has."""
+        """The log of a follower, or its high watermark, has advanced."""
         self._log_manager.appended(copy, ctx.now_ms)
         self.fetch_purgatory.appended(ctx, copy)
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:
-        """Let another broker lead a partition; fetches that wait for it at a broker which must not answer them now are told."""
+        """Make another broker the leader of a partition; fetches that wait at a broker which may no longer answer them get an
+        error."""
         before_leader, before = topic.metadata.leaders[partition], topic.partitions[partition]
         topic.move_leader(partition, broker_id, ctx.now_ms)
         self._leader_changed(ctx, topic, partition, before_leader, before)
@@ -253,9 +258,9 @@ class Broker:
     def set_partition_state(
         self, ctx: HandlerContext, topic: Topic, partition: int, state: PartitionState, *, renewed: bool = False
     ) -> None:
-        """A partition has another ISR, or another leader, or none, or other replicas: whoever waits for that goes on.
+        """Set the ISR, leader or replicas of a partition, and complete what waited for that.
 
-        A new replica has nothing yet. ``renewed``: its leader begins anew, with its next epoch.
+        A new replica starts with an empty log. ``renewed``: the leader epoch is incremented although the leader stays.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
         copies = topic.copies_of(partition)
@@ -282,15 +287,15 @@ class Broker:
         self.replicated(ctx, topic, partition)
 
     def replicated(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
-        """The high watermark of a partition may have moved: whoever waits for that goes on."""
+        """Recompute the high watermark of a partition; if it has advanced, complete the requests that waited for it."""
         log, state = topic.partitions[partition], topic.metadata.partitions[partition]
-        if self.replication.isr_changed(ctx, log, state.leader, state.isr, topic.min_isr(partition)):
+        if self.high_watermarks.isr_changed(ctx, log, state.leader, state.isr, topic.min_isr(partition)):
             self.fetch_purgatory.appended(ctx, log)
 
     def becomes_follower(self, ctx: HandlerContext, copy: PartitionLog) -> None:
-        """A broker hears that another one leads the partition of which it has ``copy``."""
-        self.replication.follow(copy)
-        self.replication.stop_waiting(ctx, copy, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        """A broker learns that another one leads the partition; ``copy`` is its own log of it."""
+        self.high_watermarks.follow(copy)
+        self.high_watermarks.stop_waiting(ctx, copy, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def require_in_sync(self, topic: Topic, partition: int) -> None:
         """Raises BatchError(NOT_ENOUGH_REPLICAS) if too few replicas are in sync for acks=all.
@@ -298,7 +303,7 @@ class Broker:
         Source: ``Partition.appendRecordsToLeader``.
         """
         if not topic.copies:
-            return  # a lone broker is in sync with itself
+            return  # a single broker is always in sync
         isr, least = topic.metadata.partitions[partition].isr, topic.min_isr(partition)
         if len(isr) < least:
             reason = f"{len(isr)} replicas of {topic.name}-{partition} are in sync, and it takes {least}"
@@ -312,31 +317,32 @@ class Broker:
     def _leader_changed(
         self, ctx: HandlerContext, topic: Topic, partition: int, before_leader: int, before: PartitionLog
     ) -> None:
-        """``before`` is the log of the leader before, which may not hear of it yet."""
+        """``before`` is the log of the previous leader, which does not learn of the change while it is cut off."""
         state, log = topic.metadata.partitions[partition], topic.partitions[partition]
         number = NO_LEADER if state.leader == NO_LEADER else self.cluster.ids.index(state.leader)
         hears = not self.is_cut_off(before_leader)
         if before is not log and hears:
-            self.replication.follow(before)
+            self.high_watermarks.follow(before)
         if state.leader != NO_LEADER:
-            self.replication.lead(log)
+            self.high_watermarks.lead(log)
             self.replicated(ctx, topic, partition)
         if hears:
-            self.replication.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.high_watermarks.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
         for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:
             self.fetch_purgatory.leader_moved(ctx, copy, number)
 
-    # --- leaders and readers
+    # --- leaders and clients that fetch
 
     def leads(self, call: Call, topic: Topic, partition: int) -> bool:
         """Whether the broker that ``call`` came to leads that partition."""
         return topic.metadata.leaders[partition] == self.cluster.id_of(call)
 
-    def check_reader(
+    def check_leader(
         self, call: Call, topic: Topic, partition: int, epoch: int | None, *, leader_only: bool
     ) -> ErrorCode:
-        """The error if the broker that ``call`` came to must not serve a partition to a reader that knows the leader ``epoch``.
+        """The error of a client that may not read the partition at the broker that ``call`` came to: wrong broker or leader
+        ``epoch``.
 
         Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
         """
@@ -351,7 +357,7 @@ class Broker:
         return ErrorCode.NONE
 
     def compact(self, topic: str, partition: int, now_ms: int) -> list[Effect]:
-        """Compact all that is in a partition now, whatever its configuration says of when; LogCleaned says what was done.
+        """Compact a whole partition now, whatever its configuration says; the event LogCleaned has the result.
 
         Raises KeyError if there is no such partition.
         """
@@ -361,13 +367,13 @@ class Broker:
         return ctx.effects
 
     def topics_deleted(self, ctx: HandlerContext, topics: Sequence[Topic]) -> None:
-        """``topics`` have left the store: answer the fetches that wait for them, and pass the news on."""
+        """``topics`` were removed from the store: fail the requests that wait for them, and call ``on_topics_deleted``."""
         for topic in topics:
             logs = list(topic.logs())
             self.fetch_purgatory.logs_deleted(ctx, logs)
             for log in logs:
-                self.replication.stop_waiting(ctx, log, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            self.replication.forget(logs)
+                self.high_watermarks.stop_waiting(ctx, log, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self.high_watermarks.forget(logs)
         self.on_topics_deleted(ctx, topics)
 
     def _compaction_runner(self) -> WorkRunner:

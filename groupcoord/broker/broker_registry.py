@@ -1,8 +1,8 @@
-"""The brokers that one process stands for: their ids, addresses and racks, and where replicas go.
+"""The registered brokers of a cluster in one process: ids, addresses, racks, fencing, and the placement of replicas.
 
-Each has a listener of its own; topics, groups and time they share. A broker that does not run, or has not been heard of for too
-long, is fenced: clients are not told of it, and it leads nothing. A lone broker is a cluster, too.
-Source: ``ClusterControlManager`` and ``ReplicationControlManager``.
+Each has a listener of its own; they share topics, groups and the clock. The controller fences a broker that does not run, or
+has sent no heartbeat for too long: clients do not see it, and it leads nothing. A single broker is a cluster, too. Source:
+``ClusterControlManager`` and ``ReplicationControlManager``.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ClusterBroker(NamedTuple):
-    """A broker, and where clients reach it."""
+    """A broker, and the address under which clients reach it."""
 
     id: int
     host: str
@@ -37,9 +37,9 @@ class ClusterBroker(NamedTuple):
 class BrokerRegistry:
     """``size`` brokers whose ids count from ``first_id``.
 
-    ``racks`` are theirs in turn, from the first again when there are fewer; without any, all have ``broker.rack``. What is
-    ``random`` is where the first replica of a new topic goes; a lone broker needs no chance. Raises ValueError for less than
-    one broker, or for more racks than brokers.
+    ``racks`` are assigned in turn, starting again if there are fewer than brokers; without any, all have ``broker.rack``.
+    ``random`` chooses where the first replica of a new topic goes; a single broker does not need it. Raises ValueError for less
+    than one broker, or for more racks than brokers.
     """
 
     def __init__(
@@ -53,24 +53,25 @@ class BrokerRegistry:
             raise ValueError("several brokers need chance to place replicas")
         self.ids = range(first_id, first_id + size)
         self.epochs = {broker_id: number for number, broker_id in enumerate(self.ids, 1)}
-        """The epoch of each broker that is registered: the offset of its registration in the log of metadata."""
+        """The epoch of each registered broker: the offset of its registration in the metadata log."""
         self.fenced: set[int] = set()
         """The brokers that the controller has fenced, and those that are not registered."""
         self.not_running: set[int] = set()
-        """The brokers that were stopped, killed or paused; the controller fences those that go without a word only later."""
+        """The brokers that were stopped, killed or paused; the controller fences killed and paused ones only when their session
+        ends."""
         self.unreachable: set[int] = set()
-        """The brokers that run, and are cut off from their clients."""
+        """The brokers that run, but are cut off from their clients."""
         self.has_controller = True
-        """Is the controller there, to decide who leads and what topics there are?"""
+        """Is the controller running?"""
         self._racks = tuple(racks)
         self._random = random
-        # Where brokers behind the first one listen, by broker and listener.
+        # Where all brokers but the first listen, by broker and listener.
         self._served: dict[tuple[int, int], tuple[str, int]] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    # --- who and where
+    # --- ids, addresses and racks
 
     def id_of(self, call: Call) -> int:
         """The id of the broker that ``call`` came to."""
@@ -79,8 +80,8 @@ class BrokerRegistry:
     def brokers(
         self, config: BrokerConfig, listener: int = 0, *, include_fenced: bool = False
     ) -> tuple[ClusterBroker, ...]:
-        """The brokers that are registered and not fenced as clients of that listener are told of them, in the order of Kafka's
-        map of them, where ``config`` is that of the first one; none if that listener is not advertised.
+        """The brokers that are registered and not fenced, with the addresses of that listener, in the order of Kafka's Java
+        map. ``config`` is that of the first broker; the result is empty if the listener is not advertised.
         """
         advertised = config.advertised[listener]
         if advertised is None:
@@ -89,15 +90,15 @@ class BrokerRegistry:
         return tuple(self._broker(config, self.ids.index(broker_id), listener, advertised) for broker_id in there)
 
     def _registered(self) -> list[int]:
-        # A Java HashMap that was made for so many entries has them in the order of their lowest bits.
+        # A Java HashMap created with that capacity iterates in the order of the ids' lowest bits.
         size = 1
         while 3 * size < 4 * len(self.ids):
             size *= 2
         return sorted(self.epochs, key=lambda broker_id: (broker_id % size, broker_id))
 
     def named(self, config: BrokerConfig, broker_ids: Collection[int], listener: int = 0) -> list[ClusterBroker]:
-        """Those of these brokers that there are and that are not fenced, as clients of that listener are told of them, in the
-        order of a Scala map of them, where ``config`` is that of the first one; none if that listener is not advertised.
+        """Those of ``broker_ids`` that are registered and not fenced, with the addresses of that listener, in the order of a
+        Scala map. ``config`` is that of the first broker; the result is empty if the listener is not advertised.
         """
         advertised = config.advertised[listener]
         if advertised is None:
@@ -111,7 +112,7 @@ class BrokerRegistry:
         return {broker_id: self._rack(config, number) for number, broker_id in enumerate(self.ids)}
 
     def config_of(self, config: BrokerConfig, call: Call) -> BrokerConfig:
-        """The configuration of the broker that ``call`` came to, where ``config`` is that of the first one."""
+        """The configuration of the broker that ``call`` came to; ``config`` is that of the first one."""
         if not call.broker and not self._racks:
             return config
         served: list[Endpoint] = []
@@ -132,7 +133,9 @@ class BrokerRegistry:
         _, host, port = advertised
         if number:
             served = self._served.get((number, listener))
-            if served is None or port != config.served[listener].port:  # not where they listen is advertised
+            if (
+                served is None or port != config.served[listener].port
+            ):  # another port is advertised than that of the listener
                 port += number
             else:
                 port = served[1]
@@ -140,13 +143,14 @@ class BrokerRegistry:
         return ClusterBroker(broker_id, host, port, self._rack(config, number), broker_id in self.fenced)
 
     def listening_at(self, number: int, host: str, port: int, listener: int = 0) -> None:
-        """Broker ``number``, counted from 0 and not the first, listens there; that is advertised unless something else is."""
+        """Broker ``number`` (0 is the first, which is not set here) listens there; advertised, unless advertised.listeners is
+        set."""
         self._served[number, listener] = host, port
 
     # --- placement
 
     def place(self, config: BrokerConfig, partitions: int, replication_factor: int) -> list[Replicas]:
-        """The replicas of so many new partitions, spread over brokers and racks as a KRaft controller spreads them.
+        """The replicas of that many new partitions, placed over brokers and racks as by KRaft's ``StripedReplicaPlacer``.
 
         Raises Refused(INVALID_REPLICATION_FACTOR).
         """
@@ -163,7 +167,7 @@ class BrokerRegistry:
             ) from problem
 
     def check_new_partition(self, partition: int, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-        """Check that a new partition may be on ``broker_ids``, and has a leader there. Raises ApiError."""
+        """Check that ``broker_ids`` can be the replicas of a new partition, and that one can lead it. Raises ApiError."""
         self.check_replicas(broker_ids, replication_factor)
         if self.fenced.issuperset(broker_ids):
             text = (
@@ -173,7 +177,7 @@ class BrokerRegistry:
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
     def check_replicas(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-        """Check that a partition of a topic with that replication factor may be on ``broker_ids``. Raises Refused."""
+        """Check that ``broker_ids`` can be the replicas of a partition with that replication factor. Raises Refused."""
         text = self._fault(broker_ids)
         if text is None and replication_factor not in (None, len(broker_ids)):
             text = (

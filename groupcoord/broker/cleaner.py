@@ -1,10 +1,10 @@
-"""Log compaction: of each key the last record is kept, at its offset; a tombstone goes some time after it was met.
+"""Log compaction (``Cleaner``): keeps the last record of each key, at its offset, and removes tombstones after a delay.
 
-A log consists of what was cleaned before, of what is dirty, and of the active segment, which is never touched; nor is what
-lies behind the beginning of a transaction that is still open. Records of aborted transactions go; the index of such says which
-these are. A marker goes some time after the last batch of its transaction has gone, and the last batch of a producer stays as
-a mere header. Sources: ``LogCleanerManager.cleanableOffsets``, ``LogToClean``, ``Cleaner``, whose ``buildOffsetMap`` and
-``shouldRetainRecord`` say what is kept.
+A log consists of segments that were cleaned before, of dirty ones, and of the active segment, which is never cleaned; nor is
+anything behind the first offset of an open transaction. Records of aborted transactions, which the transaction index lists, are
+removed. A transaction marker is removed some time after the last batch of its transaction; the last batch of a producer stays
+as a header without records. Sources: ``LogCleanerManager.cleanableOffsets``, ``LogToClean``, ``Cleaner``, whose
+``buildOffsetMap`` and ``shouldRetainRecord`` say what is kept.
 """
 
 from bisect import bisect_left, bisect_right
@@ -40,11 +40,11 @@ from groupcoord.protocol.errors import ErrorCode
 
 _SMALLEST_LENGTH = HEADER_BYTES - 12  # base offset and length, which the length does not count
 PIECE_BYTES = 1 << 20
-"""How much is read in one go, unless a batch is larger."""
+"""How many bytes are read at once, unless a batch is larger."""
 
 
 def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
-    """(header, the bytes it is in, where it begins there) of each batch. Raises BatchError."""
+    """(header, the bytes read, the position of the batch in them) of each batch. Raises BatchError."""
     start, end = 0, segment.size
     data, position = b"", 0
     while start + position < end:
@@ -63,13 +63,13 @@ def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
 
 
 class PieceCounter:
-    """Tells when a piece of the work is done: a megabyte of batches, or one that is compressed, however large it becomes."""
+    """Ends a step of background work after a megabyte of batches, or after one compressed batch, however large it becomes."""
 
     def __init__(self) -> None:
         self._spent = 0
 
     def is_done(self, header: BatchHeader) -> bool:
-        """Has enough been done, with the batch of ``header``?"""
+        """Is the step complete with the batch of ``header``?"""
         self._spent += header.size
         if self._spent < PIECE_BYTES and not header.attributes & COMPRESSION_MASK:
             return False
@@ -78,22 +78,21 @@ class PieceCounter:
 
 
 class CleanedTransactions:
-    """Tells, of batches that are read in order, what is of an aborted transaction, and which marker ends nothing any more.
+    """Tells, of batches read in order, which belong to an aborted transaction, and which markers are no longer needed.
 
-    ``aborted`` are the aborted transactions that have a batch among those, in any order. Of an aborted transaction of which a
-    batch was met the entry goes to ``index``, which may be another list for each segment that is made.
-    Source: ``CleanedTransactionMetadata``.
+    ``aborted`` are the aborted transactions with a batch among those, in any order. The entry of each whose batches remain goes
+    to ``index``, which can be replaced for each segment that is written. Source: ``CleanedTransactionMetadata``.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self.index: list[AbortedTransaction] = []
         self._to_come = deque(sorted(aborted, key=attrgetter("first_offset")))
         self._aborting: dict[int, AbortedTransaction] = {}  # by producer
-        self._met: set[int] = set()  # the producers with a batch of the transaction that is aborted next
+        self._met: set[int] = set()  # the producers that have a batch of the transaction in _aborting
         self._committing: set[int] = set()
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Is the batch, which is no marker, of a transaction that is aborted?"""
+        """Is the batch, which is not a marker, part of an aborted transaction?"""
         self._come_to(header.last_offset)
         if not header.transactional:
             return False
@@ -104,7 +103,7 @@ class CleanedTransactions:
         return False
 
     def ends_nothing(self, header: BatchHeader, marker: BatchKeyValues) -> bool:
-        """Is no batch left of the transaction that the ``marker`` ends, or of the marker itself no more than its header?"""
+        """Can the ``marker`` be removed: has its transaction no batch left, or is only the marker's header left?"""
         self._come_to(header.last_offset)
         if not marker.records:
             return True
@@ -130,13 +129,14 @@ class CleanedTransactions:
 
 
 class CleanerOffsetMap:
-    """The last offset of each key in dirty segments from ``from_offset`` on; ``aborted`` transactions do not count."""
+    """The last offset of each key in the dirty segments from ``from_offset`` on, without records of ``aborted``
+    transactions."""
 
     def __init__(self, from_offset: int, aborted: Iterable[AbortedTransaction]) -> None:
         self.last_offsets: dict[bytes, int] = {}
         """Key → the offset of its last record."""
         self.unusual: set[int] = set()
-        """The base offsets of the batches with tombstones, records without a key, or gaps between the offsets."""
+        """The base offsets of batches with tombstones, records without a key, or gaps in their offsets."""
         self._from_offset = from_offset
         self._transactions = CleanedTransactions(aborted)
 
@@ -167,11 +167,12 @@ _base_offset = attrgetter("base_offset")
 
 
 def survivors(records: Iterable[Record]) -> list[Record]:
-    """The records of a log (in its order) that are left once all of it is cleaned, in the same order, at their old offsets.
+    """The records of a log, given in its order, that are left when all of it has been cleaned, in the same order and at their
+    offsets.
 
-    Tombstones are kept as other records are: a reader must get to see that a key is gone. The cleaner drops them in a later
-    run, ``delete.retention.ms`` after it first met them; ``is_tombstone`` tells which they are. A record without a key cannot
-    be compacted, and goes.
+    Tombstones are kept, because consumers have to see that a key was deleted. The cleaner removes them in a later run,
+    ``delete.retention.ms`` after the run that first read them; see ``is_tombstone``. A record without a key cannot be
+    compacted, and is removed.
     """
     records = list(records)
     last = {record.key: index for index, record in enumerate(records)}
@@ -179,12 +180,12 @@ def survivors(records: Iterable[Record]) -> list[Record]:
 
 
 def is_tombstone(record: Record) -> bool:
-    """Does ``record`` say that its key is gone?"""
+    """Has ``record`` a null value, which deletes its key?"""
     return record.key is not None and record.value is None
 
 
 class Cleanable(NamedTuple):
-    """What of a log may be cleaned, in offsets, and how large the parts are, in bytes."""
+    """The range of a log that can be cleaned, in offsets, and the sizes of its clean and dirty parts, in bytes."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -193,13 +194,13 @@ class Cleanable(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How much of what is to be read is dirty."""
+        """The dirty share of the bytes (compared with min.cleanable.dirty.ratio)."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
 
 class Cleaned(NamedTuple):
-    """What a cleaning did: records and bytes that were read, and those of them that were kept."""
+    """The result of a cleaning: records and bytes that were read, and those that were kept."""
 
     first_dirty_offset: int
     end_offset: int
@@ -210,7 +211,7 @@ class Cleaned(NamedTuple):
 
 
 def cleanable(log: PartitionLog, now_ms: int) -> Cleanable:
-    """What of ``log`` a cleaning at ``now_ms`` would read."""
+    """The range of ``log`` that a cleaning at ``now_ms`` would read."""
     if not log.segments:
         return Cleanable(log.log_end_offset, log.log_end_offset, 0, 0)
     inactive = log.segments[:-1]
@@ -232,17 +233,17 @@ def cleanable(log: PartitionLog, now_ms: int) -> Cleanable:
 
 
 def is_due(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
-    """Is there enough to clean, or something that has waited for too long?"""
+    """Is enough of it dirty, or a dirty record older than max.compaction.lag.ms?"""
     if not log.settings.compact or not found.dirty_bytes:
         return False
     return found.ratio > log.settings.min_cleanable_dirty_ratio or _waited_too_long(log, found, now_ms)
 
 
 def clean(log: PartitionLog, found: Cleanable, now_ms: int) -> Cleaned | None:
-    """Compact what can be, whether it is worth it or not; None if there is nothing.
+    """Compact ``log`` even if it is not due; None if nothing can be cleaned.
 
-    ``found`` is what ``cleanable`` says. Raises BatchError for a batch that cannot be read or a file that cannot be written;
-    its segment, and those behind, are then as they were.
+    ``found`` is the result of ``cleanable``. Raises BatchError for a batch that cannot be read or a file that cannot be
+    written; its segment and the later ones are then unchanged.
     """
     steps = cleaning(log, found, now_ms)
     try:
@@ -255,10 +256,10 @@ def clean(log: PartitionLog, found: Cleanable, now_ms: int) -> Cleaned | None:
 
 
 def cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
-    """As ``clean``, in steps: yields what takes long, and is sent what it came to.
+    """As ``clean``, in steps: yields background work, and is sent its result.
 
-    That is work on closed segments, which never change, so that it may be done elsewhere while the log is used. If segments
-    that it has read have left the log meanwhile, what is left to do is dropped: the next cleaning will do it.
+    The work only reads closed segments, which never change, so the log can be used meanwhile. If segments that it has read are
+    removed from the log, the rest is abandoned; the next cleaning will do it.
     """
     try:
         return (yield from _cleaning(log, found, now_ms))
@@ -300,13 +301,13 @@ def _cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[Bac
 
 
 class _ChangedError(Exception):
-    """What was read is not part of the log any more."""
+    """The log no longer has the segments that were read."""
 
 
 def _having(
     log: PartitionLog, segments: Sequence[Segment], work: BackgroundWork[T]
 ) -> Generator[BackgroundWork[Any], Any, T]:
-    """What ``work`` comes to, if ``segments`` are still part of ``log`` then; whatever it raises is its own fault only so."""
+    """The result of ``work``. If ``segments`` have left ``log`` by then, _ChangedError, even if ``work`` has failed."""
     try:
         result: T = yield _readable(work)
     except (BatchError, OSError):
@@ -319,7 +320,7 @@ def _having(
 
 
 def _readable(work: BackgroundWork[T]) -> BackgroundWork[T]:
-    """As ``work``; records that are none are a BatchError, too."""
+    """As ``work``, but malformed records raise BatchError, too."""
     try:
         return (yield from work)
     except InvalidRecordsError as problem:
@@ -327,7 +328,7 @@ def _readable(work: BackgroundWork[T]) -> BackgroundWork[T]:
 
 
 class _Run:
-    """One cleaning of ``log``: segments in, what is left of them out."""
+    """One cleaning of ``log``."""
 
     def __init__(
         self,
@@ -349,7 +350,7 @@ class _Run:
         self._last: list[int] = []
 
     def cleaned(self, segments: Sequence[Segment], log: PartitionLog) -> BackgroundWork[LogSegment]:
-        """One segment with what is left of ``segments``, and as old as the last of them; written down for ``log``."""
+        """One segment with what is left of ``segments``, as old as the last of them; written for ``log``."""
         if not self._last:  # of what is dirty, the records that are the last of their keys
             self._last = sorted(set(self._offset_map.last_offsets.values()))
         pieces = PieceCounter()
@@ -382,12 +383,12 @@ class _Run:
         elif self._transactions.is_aborted(header):
             return self._emptied(header)
         kept, tombstones = self._kept_of(header, batch, tombstones_stay=not is_past)
-        # What is to go later, a tombstone or the end of a transaction of which nothing is left, gets its time.
+        # A tombstone, or a marker whose transaction has no batch left, gets its delete horizon when it is first read.
         meets = horizon_ms is None and (tombstones or ends_nothing)
         return self._with(header, batch, kept, self._horizon_ms if meets else horizon_ms)
 
     def _kept_of(self, header: BatchHeader, batch: bytes, *, tombstones_stay: bool) -> tuple[list[int], bool]:
-        """Which of the records stay, the first being 0, and whether there is a tombstone among them."""
+        """The indexes in the batch of the records that stay, and whether there is a tombstone among them."""
         if header.control:
             return list(range(header.record_count)), False
         if self._is_known(header):
@@ -405,18 +406,18 @@ class _Run:
         return kept, tombstones
 
     def _is_known(self, header: BatchHeader) -> bool:
-        """Does the offset map say which records of the batch stay, so that they need not be read again?"""
+        """Does the offset map tell which records of the batch stay, so that they need not be parsed again?"""
         return header.base_offset >= self._first_dirty_offset and header.base_offset not in self._offset_map.unusual
 
     def _last_of(self, header: BatchHeader) -> list[int]:
-        """Which records of a batch that is known are the last of their keys, the first being 0."""
+        """The indexes of the records in a batch that are the last of their keys; for a batch that ``_is_known``."""
         first = header.base_offset
         start = bisect_left(self._last, first)
         end = bisect_left(self._last, first + header.record_count, start)
         return [offset - first for offset in self._last[start:end]]
 
     def _with(self, header: BatchHeader, batch: bytes, kept: list[int], horizon_ms: int | None) -> bytes | None:
-        """The batch with the records ``kept``, and with that delete horizon."""
+        """The batch with only the records ``kept``, and with that delete horizon."""
         self.records_kept += len(kept)
         if not kept:
             return self._emptied(header)
@@ -425,7 +426,7 @@ class _Run:
         return filter_batch(header, batch, kept, horizon_ms)
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
-        """The batch without its records, if it must be kept, for its producer's state or as the end of the log; else None."""
+        """The batch without records, if it is kept for its producer's state or as the last batch of the log; else None."""
         return empty_batch(header) if self._is_needed(header) else None
 
     def _is_needed(self, header: BatchHeader) -> bool:
@@ -441,9 +442,9 @@ class _Run:
 
 
 def _groups(segments: Sequence[Segment], segment_bytes: int, end_offset: int) -> Iterator[list[Segment]]:
-    """Neighbours, at least one segment, that become one, so that what compaction leaves does not end up in many small ones.
+    """Groups of adjacent segments that are merged into one, so that compaction does not leave many small segments.
 
-    They are not too large for one segment together, and not too far apart for its index.
+    A group does not exceed the size of a segment, nor the offset range of its index. Source: ``Cleaner.groupSegmentsBySize``.
     """
     group: list[Segment] = []
     ends = [*(each.base_offset for each in segments[1:]), end_offset]
@@ -459,12 +460,12 @@ def _groups(segments: Sequence[Segment], segment_bytes: int, end_offset: int) ->
 
 
 def _index_at(log: PartitionLog, offset: int) -> int:
-    """Which segment ``offset`` is in."""
+    """The index of the segment that contains ``offset``."""
     return max(0, bisect_right(log.segments, offset, key=_base_offset) - 1)
 
 
 def _waited_too_long(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
-    """Does a dirty segment begin with a batch older than max.compaction.lag.ms?"""
+    """Is the first batch of a dirty segment older than max.compaction.lag.ms?"""
     lag_ms = log.settings.max_compaction_lag_ms
     if lag_ms == INT64_MAX:  # as nearly always: no file needs to be read
         return False

@@ -1,7 +1,7 @@
-"""DescribeConfigs (versions 1–4) and ListConfigResources (0–1): the value of each configuration, its source, and its synonyms.
+"""DescribeConfigs (versions 1–4): the value of each configuration, its source, and its synonyms.
 
-Source: ``ConfigHelper.describeConfigs``, ``.createBrokerConfigEntry`` and its siblings for topics, groups and client metrics;
-``KafkaApis.handleListConfigResources``.
+Source: ``ConfigHelper.describeConfigs``, ``.createBrokerConfigEntry`` and its counterparts for topics, groups and client
+metrics.
 """
 
 import re
@@ -37,22 +37,20 @@ from groupcoord.protocol.apis.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from groupcoord.protocol.apis.list_config_resources import ConfigResource as ListedResource
-from groupcoord.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from groupcoord.protocol.errors import ErrorCode
 
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 class Options(NamedTuple):
-    """What a client wants to know of each configuration."""
+    """Which optional fields a client has asked for."""
 
     synonyms: bool
     documentation: bool
 
 
 def handle_describe_configs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
-    """Answer with the configurations of each resource, all of them or those it names."""
+    """Respond with all configurations of each resource, or those that are named."""
     options = Options(request.include_synonyms, request.include_documentation)
     results = []
     for asked in request.resources:
@@ -125,37 +123,6 @@ def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{unexpected} {name}")
 
 
-_LISTED_TYPES = frozenset(ResourceType)
-
-
-def handle_list_config_resources(
-    broker: Broker, ctx: HandlerContext, call: Call, request: ListConfigResourcesRequest
-) -> None:
-    """Answer with the resources of the types asked for: groups, client metrics, loggers, brokers, topics, in this order."""
-    supported = _LISTED_TYPES if call.version else {ResourceType.CLIENT_METRICS}
-    types = set(request.resource_types) or supported
-    if types - supported:
-        ctx.reply(call, ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
-        return
-    dynamic = broker.config.dynamic
-    brokers = [str(one.id) for one in broker.cluster.brokers(broker.config)]
-    names = {
-        ResourceType.GROUP: hash_order(one.name for one in dynamic if one.type == ResourceType.GROUP),
-        ResourceType.CLIENT_METRICS: hash_order(one.name for one in dynamic if one.type == ResourceType.CLIENT_METRICS),
-        ResourceType.BROKER_LOGGER: brokers,
-        ResourceType.BROKER: brokers,
-        # The broker's image of the topics is a tree by their hashes.
-        ResourceType.TOPIC: sorted((topic.name for topic in broker.topics), key=string_hash),
-    }
-    resources = tuple(
-        ListedResource(resource_name=name, resource_type=kind)
-        for kind, listed in names.items()
-        if kind in types
-        for name in listed
-    )
-    ctx.reply(call, ListConfigResourcesResponse(config_resources=resources))
-
-
 def of_topic(topic: Topic, config: BrokerConfig, options: Options) -> list[DescribeConfigsResourceResult]:
     """The configurations of a topic; one that is only for tests is there when it is set, and then first."""
     values = effective_values(topic.metadata.configs, config)
@@ -164,7 +131,7 @@ def of_topic(topic: Topic, config: BrokerConfig, options: Options) -> list[Descr
         row = TOPIC[name]
         value = topic.metadata.configs[name] if row.change is UpdateMode.INTERNAL else show(values[name])
         own = [_synonym(name, value, Source.TOPIC)] if name in topic.metadata.configs else []
-        # Kafka looks at the first broker property only, so that a topic whose default comes from hours has none here.
+        # Kafka looks at the first broker property only: a topic property that derives its default from hours has no synonym.
         others = broker_synonyms(row.synonyms[0].name, config) if row.synonyms else []
         return _entry(name, value, row, own + others, options)
 
@@ -174,7 +141,7 @@ def of_topic(topic: Topic, config: BrokerConfig, options: Options) -> list[Descr
 
 
 def of_broker(config: BrokerConfig, options: Options) -> list[DescribeConfigsResourceResult]:
-    """The configurations of this broker: first what was set and is not usually shown, then every property."""
+    """The configurations of this broker: first properties that were set and are not listed otherwise, then every property."""
 
     def entry(name: str) -> DescribeConfigsResourceResult:
         value = show(config[name]) if name in BROKER else explicit[name]
@@ -188,7 +155,7 @@ def of_broker(config: BrokerConfig, options: Options) -> list[DescribeConfigsRes
 
 
 def of_all_brokers(config: BrokerConfig, options: Options) -> list[DescribeConfigsResourceResult]:
-    """What was changed for all brokers while they run, and nothing else."""
+    """The dynamic default configurations, which were set for all brokers while they run."""
     entries = []
     for name in mutable_map_order(config.default_changes, string_hash):
         synonyms = [one for one in broker_synonyms(name, config) if one.source == Source.DYNAMIC_DEFAULT_BROKER]
@@ -237,7 +204,7 @@ def _of_subscription(
 
 
 def broker_synonyms(name: str, config: BrokerConfig) -> list[DescribeConfigsSynonym]:
-    """Everything that could give a broker property its value, the strongest first, from where it speaks of itself."""
+    """All values of a broker property, the strongest source first, from the first one that is set under its own name."""
     names = (name, name.split(".", 3)[-1]) if name.startswith("listener.name.") else same_meaning(name)
     row = broker_property(name)
     hidden = row is None or row.sensitive
@@ -277,7 +244,7 @@ def _entry(
     *,
     read_only: bool = False,
 ) -> DescribeConfigsResourceResult:
-    """One configuration. What Kafka does not know could be anything, so that it is treated as a secret.
+    """One configuration. One that is unknown to Kafka may be a secret, so it is returned as sensitive.
 
     Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
     """

@@ -1,4 +1,4 @@
-"""What a broker has in its log directory: DescribeLogDirs (1–5).
+"""DescribeLogDirs (versions 1–5): the log directory of a broker, and the sizes of the logs in it.
 
 Source: ``ReplicaManager.describeLogDirs``.
 """
@@ -19,7 +19,7 @@ from groupcoord.protocol.apis.describe_log_dirs import (
 
 
 def handle_describe_log_dirs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeLogDirsRequest) -> None:
-    """Answer with the logs that the broker which was asked has, of those asked for; what it has not is left out."""
+    """Respond with those of the requested logs that the broker has; others are left out."""
     asked = (
         None if request.topics is None else {(each.topic, one) for each in request.topics for one in each.partitions}
     )

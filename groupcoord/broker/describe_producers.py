@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to partitions, and where their open transactions begin (KIP-664).
+"""DescribeProducers (KIP-664): the producers of partitions, and the first offsets of their open transactions.
 
 Source: ``KafkaApis.handleDescribeProducersRequest``, ``UnifiedLog.activeProducers``.
 """
@@ -25,7 +25,7 @@ _NO_SUCH_TOPIC = "This server does not host this topic-partition."
 def handle_describe_producers(
     broker: Broker, ctx: HandlerContext, call: Call, request: DescribeProducersRequest
 ) -> None:
-    """Tell the producers of each partition; replicas know them as well as leaders do."""
+    """Respond with the producers of each partition; followers answer as leaders do."""
     topics = tuple(
         TopicResponse(
             name=topic.name,
@@ -45,7 +45,7 @@ def _producers(broker: Broker, call: Call, name: str, index: int) -> PartitionRe
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_TOPIC)
     if not 0 <= index < len(topic.partitions):
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = broker.check_reader(call, topic, index, None, leader_only=False)
+    error = broker.check_leader(call, topic, index, None, leader_only=False)
     if error:
         return _refused(index, error)
     return PartitionResponse(partition_index=index, active_producers=_states(broker.log_here(call, topic, index)))

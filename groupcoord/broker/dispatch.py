@@ -1,6 +1,6 @@
-"""Which handler answers which API, for every API that is not about groups. Source: ``KafkaApis.handle``.
+"""The table of handlers by API key, for every API that is not about groups or transactions. Source: ``KafkaApis.handle``.
 
-A handler is ``handle_x(broker, ctx, call, request) -> None``. It answers through ``ctx``: now, or later for a fetch that waits.
+A handler is ``handle_x(broker, ctx, call, request) -> None``. It replies through ``ctx``, at once or later.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,17 +8,17 @@ from typing import Any
 
 from groupcoord.broker.alter_configs import handle_alter_configs, handle_incremental_alter_configs
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.describe_configs import handle_describe_configs, handle_list_config_resources
+from groupcoord.broker.delete_records import handle_delete_records
+from groupcoord.broker.describe_configs import handle_describe_configs
 from groupcoord.broker.describe_log_dirs import handle_describe_log_dirs
 from groupcoord.broker.describe_producers import handle_describe_producers
 from groupcoord.broker.fetch import handle_fetch
-from groupcoord.broker.log_offsets import (
-    handle_delete_records,
-    handle_list_offsets,
-    handle_offset_for_leader_epoch,
-)
+from groupcoord.broker.init_producer_id import handle_init_producer_id
+from groupcoord.broker.list_config_resources import handle_list_config_resources
+from groupcoord.broker.list_offsets import handle_list_offsets
 from groupcoord.broker.metadata import handle_describe_cluster, handle_describe_topic_partitions, handle_metadata
-from groupcoord.broker.produce import handle_init_producer_id, handle_produce
+from groupcoord.broker.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from groupcoord.broker.produce import handle_produce
 from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
 from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
@@ -49,7 +49,7 @@ HANDLERS: Mapping[ApiKey, Handler] = {
 
 
 def handle(broker: Broker, call: Call, request: Any, now_ms: int) -> list[Effect]:
-    """Handle ``request`` at ``broker``; the effects, in order. Raises KeyError for an API that has no handler here."""
+    """Handle ``request`` at ``broker``; returns the effects, in order. Raises KeyError for an API without a handler here."""
     ctx = HandlerContext(now_ms, call)
     HANDLERS[call.api.key](broker, ctx, call, request)
     return ctx.effects

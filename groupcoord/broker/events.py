@@ -1,11 +1,11 @@
-"""What happens to logs, partitions and brokers, for those who want to see it."""
+"""The trace events of logs, partitions, brokers and the controller."""
 
 from groupcoord.core.events import Event, event_class
 
 
 @event_class
 class LogCleaned(Event):
-    """``log`` was compacted up to ``end_offset``; what lies before ``first_dirty_offset`` had been compacted before."""
+    """``log`` was compacted up to ``end_offset``; the part before ``first_dirty_offset`` was already compacted."""
 
     log: str
     first_dirty_offset: int
@@ -33,8 +33,7 @@ class LogNotCleaned(Event):
 
 @event_class
 class BrokerStateChanged(Event):
-    """A broker runs, or does not, or is fenced or unregistered by the controller: ``state`` is one of BrokerState, ``fenced``
-    or ``unregistered``."""
+    """A broker has another state: ``state`` is one of BrokerState, or ``fenced`` or ``unregistered`` by the controller."""
 
     broker: int
     state: str
@@ -45,7 +44,7 @@ class BrokerStateChanged(Event):
 
 @event_class
 class ControllerStateChanged(Event):
-    """The controller runs, or does not: ``state`` is one of ControllerState, ``epoch`` the one in which it was elected last."""
+    """The controller has another state: ``state`` is one of ControllerState, ``epoch`` that of its last election."""
 
     state: str
     epoch: int
@@ -56,7 +55,8 @@ class ControllerStateChanged(Event):
 
 @event_class
 class RegistrationRefused(Event):
-    """A broker wants to register with an id whose broker has a session that has not ended: ``error`` is what it is told."""
+    """The controller refused the registration of a broker, whose previous session has not expired: ``error`` is the
+    response."""
 
     broker: int
     error: str
@@ -67,7 +67,7 @@ class RegistrationRefused(Event):
 
 @event_class
 class LeaderChanged(Event):
-    """Another broker leads a partition, in the next leader epoch; -1: none can."""
+    """A partition has another leader, and the next leader epoch; -1: no replica can lead."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ class LeaderChanged(Event):
 
 @event_class
 class IsrChanged(Event):
-    """Other replicas of a partition are in sync than ``before``."""
+    """The ISR of a partition has changed from ``before`` to ``isr``."""
 
     topic: str
     partition: int
@@ -97,7 +97,7 @@ class IsrChanged(Event):
 
 @event_class
 class ReplicasReassigned(Event):
-    """A partition has other replicas, or is to have: while that goes on, some are ``adding`` or ``removing``."""
+    """The replicas of a partition have changed, or a reassignment is in progress: ``adding`` and ``removing`` replicas."""
 
     topic: str
     partition: int
@@ -114,7 +114,7 @@ class ReplicasReassigned(Event):
 
 @event_class
 class LogTruncated(Event):
-    """A follower had what the leader of a partition has not: it gave up ``lost`` offsets, from ``offset`` on."""
+    """A follower truncated its log to match the leader's: it removed ``lost`` offsets, from ``offset`` on."""
 
     topic: str
     partition: int
@@ -130,9 +130,9 @@ class LogTruncated(Event):
 
 @event_class
 class ReplicaFetched(Event):
-    """A follower has copied records from the leader of a partition, or heard of another high watermark.
+    """A follower has fetched records from the leader of a partition, or only a new high watermark.
 
-    It asked for what follows ``offset`` in leader epoch ``epoch``, and its copy ends at ``end_offset`` now.
+    It fetched from ``offset`` in leader epoch ``epoch``; its log end offset is now ``end_offset``.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Fetch: read from partitions, and wait for records if there are too few.
+"""Fetch: reads batches from partitions, and waits in the purgatory until there are ``min_bytes``.
 
 Source: ``KafkaApis.handleFetchRequest``, ``ReplicaManager.fetchMessages`` and ``Partition.fetchRecords``.
 """
@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.fetch_purgatory import DelayedFetch, WatchedPartition
-from groupcoord.broker.fetch_sessions import Answers, FetchContext, NoSuchShardError, Reader, TopicIdPartition, Wanted
+from groupcoord.broker.fetch_sessions import (
+    Answers,
+    FetchContext,
+    NoSuchShardError,
+    SessionOwner,
+    TopicIdPartition,
+    Wanted,
+)
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import FetchDataInfo, PartitionLog
 from groupcoord.broker.topic_store import Topic
@@ -30,19 +37,19 @@ from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-_FUTURE_REPLICA = -3  # a broker that copies a partition to another of its own disks
+_FUTURE_REPLICA = -3  # a broker that moves a replica to another of its log directories
 _NO_DIVERGENCE = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _FROM_FOLLOWERS_SINCE = 11  # KIP-392
 _LEADER_SINCE = 16  # KIP-951
 COPIED_BYTES = 65_536
-"""An answer of so many bytes of records has them in it; a longer one says where they lie until its reader takes them."""
+"""Record data up to this size is copied into the response; larger data is referenced in the segment until it is sent."""
 
 _WRONG_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 def handle_fetch(broker: Broker, ctx: HandlerContext, call: Call, request: FetchRequest) -> None:
-    """Answer now if there is enough to read, or something to complain about, or no wish to wait; else when there is."""
+    """Respond at once if there are enough bytes, an error, or no time to wait; else wait."""
     uses_topic_ids = call.version >= 13
     wanted: Wanted = {}
     for topic in request.topics:
@@ -56,9 +63,9 @@ def handle_fetch(broker: Broker, ctx: HandlerContext, call: Call, request: Fetch
         for topic in request.forgotten_topics_data
         for partition in topic.partitions
     ]
-    reader = Reader(uses_topic_ids, is_broker=_replica_id(request) >= 0)
+    owner = SessionOwner(uses_topic_ids, is_broker=_replica_id(request) >= 0)
     try:
-        context = broker.fetch_sessions_of[call.broker].open(request, wanted, forgotten, ctx.now_ms, reader)
+        context = broker.fetch_sessions_of[call.broker].open(request, wanted, forgotten, ctx.now_ms, owner)
     except NoSuchShardError:
         ctx.reply(call, _refused(call, request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
@@ -66,23 +73,23 @@ def handle_fetch(broker: Broker, ctx: HandlerContext, call: Call, request: Fetch
 
 
 def _replica_id(request: FetchRequest) -> int:
-    """The broker that fetches; negative for a consumer. From v15 on it is in a tag (KIP-903)."""
+    """The broker that fetches; negative for a consumer. From v15 on it is in a tagged field (KIP-903)."""
     return request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
 
 
 class _NamelessTopicError(Exception):
-    """Something follows a topic that has neither id nor name. Kafka, which wants to compare the two, does not expect that."""
+    """Another topic follows one with neither id nor name. Kafka compares the two, and throws."""
 
 
 class _PartitionRead(NamedTuple):
-    """What became of one partition: an error, an epoch that diverges, or a read of ``log``."""
+    """The result for one partition: an error, a diverging epoch, or a read of ``log``."""
 
     fetched: TopicIdPartition
     error: ErrorCode = ErrorCode.NONE
     log: PartitionLog | None = None
     read: FetchDataInfo | None = None
     diverging: EpochEndOffset = _NO_DIVERGENCE
-    leader: LeaderIdAndEpoch = _NO_LEADER  # where the reader's idea of it was wrong
+    leader: LeaderIdAndEpoch = _NO_LEADER  # for a client that asked the wrong leader
 
     @property
     def length(self) -> int:
@@ -90,7 +97,7 @@ class _PartitionRead(NamedTuple):
 
 
 class _Fetch:
-    """One fetch, from request to response."""
+    """One Fetch, from request to response."""
 
     __slots__ = ("_broker", "_call", "_context", "_known", "_replica_id", "_request", "_unknown")
 
@@ -107,7 +114,7 @@ class _Fetch:
             if fetched.topic is None:
                 self._unknown[fetched] = _unknown_partition(fetched.partition, ErrorCode.UNKNOWN_TOPIC_ID)
             elif broker.log(fetched.topic, fetched.partition) is None:
-                # A consumer is told of the ids that are unknown first.
+                # In a consumer's response unknown topic ids come first.
                 where = missing if self._replica_id < 0 else self._unknown
                 where[fetched] = _unknown_partition(fetched.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
@@ -116,7 +123,7 @@ class _Fetch:
 
     @property
     def _committed_only(self) -> bool:
-        """Other brokers read everything, whatever they say."""
+        """Does it read only committed transactions? Followers read everything, whatever their isolation level."""
         consumer = self._replica_id < 0 and self._replica_id != _FUTURE_REPLICA
         return consumer and self._request.isolation_level == READ_COMMITTED
 
@@ -124,10 +131,10 @@ class _Fetch:
     def _max_bytes(self) -> int:
         return min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
 
-    # --- now or later
+    # --- replying now or later
 
     def start(self, ctx: HandlerContext) -> None:
-        """Answer, or wait in the purgatory."""
+        """Reply, or wait in the purgatory."""
         if not self._known:
             self._answer_now(ctx, [])
             return
@@ -138,7 +145,7 @@ class _Fetch:
         if self._replica_id >= 0:
             self._follower_fetched(ctx, results)
         min_bytes = min(self._request.min_bytes, self._max_bytes)
-        # Topics that do not exist do not end the wait: they are reported when the rest is answered, as Kafka does.
+        # As in Kafka, topics that do not exist do not end the wait: their errors are sent with the rest.
         if (
             self._request.max_wait_ms <= 0
             or sum(result.length for result in results) >= min_bytes
@@ -166,14 +173,14 @@ class _Fetch:
             ctx.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _answer(self, ctx: HandlerContext) -> None:
-        """The waiting is over: read what there is. What Kafka fails over now it never answers."""
+        """The wait is over: read and reply. Where Kafka throws at this point it never replies."""
         with suppress(_NamelessTopicError):
             self._respond(ctx, self._read_all())
 
     # --- reading
 
     def _read_all(self) -> list[_PartitionRead]:
-        """Read from each partition what the limits leave; the first batch of all comes whole."""
+        """Read from each partition up to the limits; the first batch of the response is complete, whatever its size."""
         results = []
         left, at_least_one = self._max_bytes, True
         for fetched, partition in self._known.items():
@@ -188,9 +195,9 @@ class _Fetch:
         self, fetched: TopicIdPartition, partition: FetchPartition, max_bytes: int, *, at_least_one: bool
     ) -> _PartitionRead:
         topic = self._broker.topics.get(fetched.topic or "")
-        if topic is None:  # gone while the fetch waited
+        if topic is None:  # deleted while the fetch waited
             return _PartitionRead(fetched, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        error = self._check_reader(topic, fetched, partition)
+        error = self._check_leader(topic, fetched, partition)
         if error:
             state = topic.metadata.partitions[fetched.partition]
             leader = LeaderIdAndEpoch(leader_id=state.leader, leader_epoch=state.leader_epoch)
@@ -218,33 +225,34 @@ class _Fetch:
             topic = self._broker.topics.get(result.fetched.topic or "")
             if topic is not None and result.log is not None and result.read is not None:
                 offset = self._known[result.fetched].fetch_offset
-                self._broker.replication.fetched(result.log, self._replica_id, offset)
+                self._broker.high_watermarks.fetched(result.log, self._replica_id, offset)
                 self._broker.replicated(ctx, topic, result.fetched.partition)
 
-    def _check_reader(self, topic: Topic, fetched: TopicIdPartition, partition: FetchPartition) -> ErrorCode:
-        """The error if it must not read here, else NONE: wrong broker, wrong leader epoch, or not allowed to read.
+    def _check_leader(self, topic: Topic, fetched: TopicIdPartition, partition: FetchPartition) -> ErrorCode:
+        """The error if the client may not read here, else NONE: wrong broker, wrong leader epoch, or a replica that is not
+        assigned.
 
-        Consumers read from followers, too, since KIP-392; other brokers from the leader alone.
+        Consumers may read from followers since KIP-392; followers only from the leader.
         """
         consumer = self._replica_id < 0
         old = self._call.version < _FROM_FOLLOWERS_SINCE and self._replica_id != _FUTURE_REPLICA
         epoch = partition.current_leader_epoch if partition.current_leader_epoch >= 0 else None
-        error = self._broker.check_reader(self._call, topic, fetched.partition, epoch, leader_only=old or not consumer)
+        error = self._broker.check_leader(self._call, topic, fetched.partition, epoch, leader_only=old or not consumer)
         if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER and fetched.topic_id not in (None, topic.topic_id):
-            return ErrorCode.INCONSISTENT_TOPIC_ID  # a session that knew an older topic of this name
+            return ErrorCode.INCONSISTENT_TOPIC_ID  # the session knows a deleted topic of this name
         followers = set(topic.metadata.replicas[fetched.partition]) - {topic.metadata.leaders[fetched.partition]}
         if error or consumer or self._replica_id in followers:
             return error
-        # Kafka tells a stranger with a leader epoch to try again later, and one without to look elsewhere.
+        # A broker that is no replica gets a retriable error if it sent a leader epoch, and "wrong leader" if not.
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch is None else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _fails(self) -> bool:
-        """Would reading fail by now? Only where there are several brokers can that come about while a fetch waits."""
+        """Would reading fail now? With several brokers the leader can change while a fetch waits."""
         if len(self._broker.cluster) == 1:
             return False
         for fetched, partition in self._known.items():
             topic = self._broker.topics.get(fetched.topic or "")
-            if topic is not None and self._check_reader(topic, fetched, partition):
+            if topic is not None and self._check_leader(topic, fetched, partition):
                 return True
         return False
 
@@ -255,7 +263,7 @@ class _Fetch:
         copies = sum(result.length for result in results) <= COPIED_BYTES
         answers = {result.fetched: self._partition_data(result, copies=copies) for result in results} | self._unknown
         error, session_id, selected = self._context.conclude(answers, ctx.now_ms)
-        # A topic is named again whenever another one stands between its partitions: their order is kept.
+        # The order of partitions is kept, so that a topic is repeated if another one lies between its partitions.
         groups: list[tuple[TopicIdPartition, list[PartitionData]]] = []
         for fetched, data in selected.items():
             if groups and groups[-1][0][:2] == (None, None):
@@ -279,7 +287,7 @@ class _Fetch:
         )
 
     def _endpoints(self, answers: Iterable[PartitionData]) -> tuple[NodeEndpoint, ...]:
-        """Where the leaders are that a consumer is pointed to; a broker knows the address."""
+        """The addresses of the current leaders in ``answers`` (KIP-951)."""
         if self._replica_id >= 0:
             return ()
         leaders = {data.current_leader.leader_id for data in answers} - {_NO_LEADER.leader_id}
@@ -290,7 +298,7 @@ class _Fetch:
 
     def _partition_data(self, result: _PartitionRead, *, copies: bool) -> PartitionData:
         if result.log is None:
-            # Who is told to look elsewhere is told where.
+            # With a "wrong leader" error comes the current leader.
             points = self._call.version >= _LEADER_SINCE and result.error in _WRONG_LEADER
             return PartitionData(
                 partition_index=result.fetched.partition,
@@ -319,7 +327,7 @@ class _Fetch:
 
 
 def _check_divergence(log: PartitionLog, partition: FetchPartition) -> EpochEndOffset | None:
-    """Where the reader's history and the log's part (KIP-595), or None. Raises BatchError(OFFSET_OUT_OF_RANGE)."""
+    """The point where the client's log diverges from this one (KIP-595), or None. Raises BatchError(OFFSET_OUT_OF_RANGE)."""
     if partition.last_fetched_epoch < 0:
         return None
     epoch, end_offset = log.end_of_epoch(partition.last_fetched_epoch)
@@ -338,7 +346,7 @@ def _unknown_partition(partition: int, error: ErrorCode) -> PartitionData:
 
 
 def _refused(call: Call, request: FetchRequest, error: ErrorCode) -> FetchResponse:
-    """The whole request is refused; before v13 every partition says so too."""
+    """The response that refuses the whole request; before v13 every partition has the error, too."""
     topics = () if call.version >= 13 else request.topics
     return FetchResponse(
         error_code=error,

@@ -1,6 +1,6 @@
-"""Where fetches wait for records: each until an append satisfies it, its time is up, or one of its partitions is gone.
+"""The fetch purgatory: fetches wait here until an append satisfies them, they time out, or one of their partitions is deleted.
 
-A fetch that waits holds no data, only where it wants to read. Source: ``DelayedFetch`` and ``DelayedOperationPurgatory``.
+A waiting fetch holds no data, only its offsets. Source: ``DelayedFetch`` and ``DelayedOperationPurgatory``.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,17 +14,17 @@ from groupcoord.core.timers import TimerKey, Timers
 
 # Deviation (bounded-memory): see broker/topic_config.py
 MAX_DELAYED_FETCHES = 65_536
-"""A fetch whose client is gone waits on, for weeks if the client said so. Beyond as many as there can be connections the oldest
-is answered with what there is. Kafka has no such bound."""
+"""The fetch of a disconnected client waits on, for weeks if max.wait.ms says so. There can be as many as there can be
+connections; beyond that the oldest is answered with what there is. Kafka has no such limit."""
 
 _TOO_MANY = TimerKey("fetch", "purgatory")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPartition:
-    """One partition of a waiting fetch: where it reads, and how many bytes of it count at most.
+    """One partition of a waiting fetch: its start offset, and the maximum of bytes that count.
 
-    ``committed_only``: what lies behind the last stable offset does not count.
+    ``committed_only``: only bytes before the last stable offset count.
     """
 
     log: PartitionLog
@@ -34,13 +34,13 @@ class WatchedPartition:
 
     @property
     def end(self) -> LogOffsetMetadata:
-        """Up to where it may read."""
+        """The end of what the fetch may read."""
         return self.log.last_stable_position if self.committed_only else self.log.high_watermark_position
 
 
 @dataclass(frozen=True, slots=True)
 class DelayedFetch:
-    """A fetch that waits: answered by ``answer`` once ``min_bytes`` have come in over all it watches, or it ``fails``."""
+    """A waiting fetch: ``answer`` is called once there are ``min_bytes`` over all its partitions, or when it ``fails``."""
 
     call: Call
     watched: tuple[WatchedPartition, ...]
@@ -49,9 +49,9 @@ class DelayedFetch:
     fails: Callable[[], bool] = lambda: False
 
     def satisfied(self) -> bool:
-        """Is there enough to answer? A fetch that is behind in an older segment does not wait for more.
+        """Is there enough to reply? Also if the fetch reads an older segment than the last, as in Kafka.
 
-        Nor does one that begins behind the end of what is committed.
+        Also if it starts behind the end of what it may read.
         """
         if self.fails():
             return True
@@ -68,7 +68,7 @@ class DelayedFetch:
 
 
 class FetchPurgatory:
-    """The fetches that wait."""
+    """All waiting fetches."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -80,7 +80,7 @@ class FetchPurgatory:
         return len(self._delayed)
 
     def watch(self, fetch: DelayedFetch, until_ms: int) -> None:
-        """Let ``fetch`` wait, at most until ``until_ms``."""
+        """Let ``fetch`` wait until ``until_ms`` at most."""
         self._count += 1
         key = TimerKey("fetch", f"connection {fetch.call.connection_id}", f"fetch {self._count}")
         self._delayed[key] = fetch
@@ -103,14 +103,14 @@ class FetchPurgatory:
     def leader_moved(self, ctx: HandlerContext, log: PartitionLog, leader: int) -> None:
         """Broker ``leader`` leads ``log`` now: answer the fetches that fail at other brokers.
 
-        Fetches that wait at the new leader itself are looked at with the next append, as in Kafka.
+        As in Kafka, fetches that wait at the new leader are checked with the next append.
         """
         for key in tuple(self._watchers.get(log, ())):
             if self._delayed[key].call.broker != leader and self._delayed[key].fails():
                 self._answer(ctx, key)
 
     def logs_deleted(self, ctx: HandlerContext, logs: Iterable[PartitionLog]) -> None:
-        """``logs`` are no more: answer every fetch that waits for one of them."""
+        """``logs`` were deleted: answer every fetch that waits for one of them."""
         for log in logs:
             for key in tuple(self._watchers.get(log, ())):
                 self._answer(ctx, key)

@@ -1,7 +1,7 @@
-"""Who leads a partition, and which of its replicas are in sync, when brokers come, go, or fall behind.
+"""Leader election and ISR changes of a partition when brokers start, stop or fall behind, and reassignments.
 
-Pure: what a partition is and which brokers may lead come in, what it is from then on goes out. Partitions keep eligible leader
-replicas (ELR, KIP-966), as in a new cluster of 4.3. Source: ``PartitionChangeBuilder`` and ``ReplicationControlManager``.
+Pure functions from a partition's state to its next one. Eligible leader replicas (ELR, KIP-966) are enabled, as in a new 4.3
+cluster. Source: ``PartitionChangeBuilder`` and ``ReplicationControlManager``.
 """
 
 import enum
@@ -9,18 +9,18 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 Replicas = tuple[int, ...]
-"""The ids of the brokers that have a partition, the preferred leader first."""
+"""The broker ids of a partition's replicas, the preferred leader first."""
 
 NO_LEADER = -1
 
 
 class PartitionState(NamedTuple):
-    """A partition as the controller knows it.
+    """The controller's state of a partition (``PartitionRegistration``).
 
-    ``isr`` are the replicas in sync, ``elr`` those that were in sync when the ISR got smaller than ``min.insync.replicas``, and
-    have all that was acknowledged. ``last_leader`` is whom to wait for when nobody can lead (-1: nobody). While a reassignment
-    goes on, ``replicas`` are those that there will be, then those that are ``removing``; ``adding`` are the new ones.
-    ``leader_epoch`` counts the changes of leaders.
+    ``isr`` are the in-sync replicas; ``elr`` are those that left the ISR when it became smaller than ``min.insync.replicas``,
+    and have all acknowledged records. ``last_leader`` is the replica to wait for when none can lead (-1: none). During a
+    reassignment ``replicas`` are the target replicas, then those that are ``removing``; ``adding`` are the new ones.
+    ``leader_epoch`` is incremented with every change of the leader.
     """
 
     replicas: Replicas
@@ -34,29 +34,29 @@ class PartitionState(NamedTuple):
 
     @property
     def assignment(self) -> tuple[Replicas, Replicas, Replicas]:
-        """What a reassignment changes."""
+        """The fields that a reassignment changes."""
         return self.replicas, self.adding, self.removing
 
     @property
     def is_reassigning(self) -> bool:
-        """Does a reassignment go on?"""
+        """Is a reassignment in progress?"""
         return bool(self.adding or self.removing)
 
     @property
     def last_known_elr(self) -> Replicas:
-        """What DescribeTopicPartitions says of ``last_leader``."""
+        """``last_leader`` as DescribeTopicPartitions returns it."""
         return () if self.last_leader == NO_LEADER else (self.last_leader,)
 
 
 class Election(enum.Enum):
-    """What an election looks for (``PartitionChangeBuilder.Election``)."""
+    """The kinds of elections (``PartitionChangeBuilder.Election``)."""
 
     ONLINE = "online"
-    """The present leader if it may lead, then the first replica in sync, then an eligible one."""
+    """The current leader if it may lead, else the first in-sync replica that may, else an eligible one."""
     PREFERRED = "preferred"
-    """The first replica, if it is in sync and may lead; else as before."""
+    """The preferred replica, if it is in sync and may lead; else as ``ONLINE``."""
     UNCLEAN = "unclean"
-    """As ``ONLINE``, and if none is left any replica that may lead."""
+    """As ``ONLINE``; if none of these may lead, any replica that may."""
 
 
 def after_change(
@@ -67,11 +67,11 @@ def after_change(
     min_isr: int,
     election: Election = Election.ONLINE,
 ) -> PartitionState:
-    """``state`` when ``isr`` is what is left or has come of the replicas in sync: with its leader, or another one.
+    """The next state when the ISR is to be ``isr``: elects a leader if the current one cannot stay.
 
-    ``may_lead`` says of a broker whether it is there and stays. The first replica that is in sync leads, an eligible one if
-    none is in sync. ``min_isr`` is the ``min.insync.replicas`` of the topic. A reassignment is complete when all new replicas
-    are in sync, and any that stays.
+    ``may_lead`` tells whether a broker is running and stays so. The first in-sync replica becomes leader, or an eligible one if
+    none is in sync. ``min_isr`` is the ``min.insync.replicas`` of the topic. A reassignment completes when all added replicas,
+    and at least one of the target replicas, are in sync.
     """
     state, target = _completed(state, tuple(isr))
     elr = _elr_after(state, target, min_isr)
@@ -79,7 +79,7 @@ def after_change(
     if leader == NO_LEADER:
         last_leader = state.last_leader if state.leader == NO_LEADER else state.leader
         return state._replace(isr=target, elr=elr, leader=leader, last_leader=last_leader)
-    if leader not in target:  # it was eligible, or nobody better was there: the others have to catch up with it
+    if leader not in target:  # an eligible replica, or an unclean leader: the others have to catch up with it
         target = (leader,)
         elr = tuple(one for one in elr if one != leader) if leader in elr else ()
     if len(target) >= min(min_isr, len(state.replicas)):
@@ -88,9 +88,9 @@ def after_change(
 
 
 def reassigned(state: PartitionState, target: Replicas) -> PartitionState:
-    """``state`` when it is to have the replicas ``target``. Source: ``ReplicationControlManager.changePartitionReassignment``.
+    """``state`` with a reassignment to ``target``. Source: ``ReplicationControlManager.changePartitionReassignment``.
 
-    Where nothing new is added or removed, what an earlier reassignment adds or removes stays as it is, as in Kafka.
+    If nothing new is added or removed, the adding and removing replicas of an earlier reassignment stay, as in Kafka.
     """
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(state.replicas)))
@@ -100,7 +100,7 @@ def reassigned(state: PartitionState, target: Replicas) -> PartitionState:
 
 
 def reverted(state: PartitionState) -> tuple[PartitionState, Replicas]:
-    """``state`` without the reassignment that goes on, and who is in sync then; nobody if all that were are new ones.
+    """``state`` without its reassignment, and the ISR; empty if only added replicas were in sync.
 
     Source: ``PartitionReassignmentRevert``.
     """
@@ -109,10 +109,10 @@ def reverted(state: PartitionState) -> tuple[PartitionState, Replicas]:
 
 
 def without_lost(state: PartitionState, there: Collection[int]) -> PartitionState:
-    """``state`` when only the replicas ``there`` have what they had: the others are not in sync any more, nor eligible.
+    """``state`` when the replicas that are not ``there`` have lost their logs: they leave the ISR and the ELR.
 
-    If nobody who was in sync is left, the last leader is whoever led, as after its unclean shutdown (KIP-966): it leads again,
-    with an empty log, where nobody eligible is left either.
+    If that leaves no in-sync replica, a leader among them becomes the last leader, as after its unclean shutdown (KIP-966): if
+    nobody is eligible either, it leads again, with an empty log.
     """
     lost = set(state.replicas) - set(there)
     if not lost:
@@ -136,7 +136,7 @@ def _completed(state: PartitionState, isr: Replicas) -> tuple[PartitionState, Re
 
 
 def _elr_after(state: PartitionState, isr: Replicas, min_isr: int) -> Replicas:
-    """Who is eligible: whoever was in sync or eligible, and is not in sync now, as long as too few are."""
+    """The next ELR: the replicas that were in sync or eligible and are not in the ISR now, while that is too small."""
     if len(isr) >= min(min_isr, len(state.replicas)):
         return ()
     return tuple(sorted({*state.elr, *state.isr} - set(isr)))

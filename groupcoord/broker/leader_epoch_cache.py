@@ -1,8 +1,8 @@
-"""Which leader wrote which part of a log (KIP-101): for readers that ask whether what they have is still true.
+"""The leader epochs of a log and the offset at which each begins (KIP-101). With it followers and consumers find out by
+OffsetForLeaderEpoch or Fetch whether their logs have diverged.
 
-A log made here begins with epoch 0, and a lone broker never loses a partition; a log that a cluster left behind brings its
-history, and goes on in its last epoch. A follower learns epochs from the batches that it copies.
-Source: ``LeaderEpochFileCache``.
+A new log starts at epoch 0 and stays there on a single broker. One loaded from a cluster's directory keeps its epochs and
+continues in the last one. A follower takes epochs from the batches that it fetches. Source: ``LeaderEpochFileCache``.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochCache:
-    """The epochs of one log, ascending by both; never empty."""
+    """The epochs of one log, ascending, as are their start offsets; never empty."""
 
     __slots__ = ("entries",)
 
@@ -29,32 +29,32 @@ class LeaderEpochCache:
 
     @property
     def latest(self) -> int:
-        """The epoch of the present leader."""
+        """The epoch of the current leader."""
         return self.entries[-1].epoch
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A batch of ``epoch`` begins at ``start_offset``; nothing changes unless that is a new one."""
+        """Record that ``epoch`` begins at ``start_offset``; nothing changes unless the epoch is new."""
         if epoch > self.latest:
             self.entries.append(EpochEntry(epoch, start_offset))
 
     def begin(self, epoch: int, end_offset: int) -> None:
-        """Another leader has the log, which ends at ``end_offset``; an epoch in which nothing was written did not begin."""
+        """Begin ``epoch`` at the end of the log; replaces an epoch in which nothing was written."""
         while self.entries and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
         self.entries.append(EpochEntry(epoch, end_offset))
 
     def truncate_from(self, end_offset: int) -> None:
-        """The log ends at ``end_offset``: epochs that began behind it did not begin, but the last one stays."""
+        """Remove the epochs that begin behind ``end_offset``, the new end of the log, but keep at least one."""
         while len(self.entries) > 1 and self.entries[-1].start_offset >= end_offset:
             self.entries.pop()
 
     def of_offset(self, offset: int) -> int:
-        """The epoch that wrote ``offset``."""
+        """The epoch in which ``offset`` was written."""
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset) - 1
         return self.entries[max(index, 0)].epoch
 
     def end_of(self, epoch: int, log_start_offset: int, log_end_offset: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told.
+        """(epoch, end offset) of the largest epoch not above ``epoch``, or (-1, -1) if that is unknown.
 
         Source: ``LeaderEpochFileCache.endOffsetFor``.
         """
@@ -67,7 +67,7 @@ class LeaderEpochCache:
         return epoch if index == 0 else entries[index - 1].epoch, entries[index].start_offset
 
     def since(self, log_start_offset: int) -> list[EpochEntry]:
-        """The epochs of what is left of a log that starts at ``log_start_offset``; the first one begins there."""
+        """The epochs of a log that starts at ``log_start_offset`` now; the first one begins there."""
         later = [entry for entry in self.entries if entry.start_offset > log_start_offset]
         first = self.entries[len(self.entries) - len(later) - 1]
         return later if len(later) == len(self.entries) else [EpochEntry(first.epoch, log_start_offset), *later]

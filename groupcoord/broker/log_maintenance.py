@@ -1,9 +1,8 @@
-"""What a broker does now and then: delete old segments, compact logs, forget producers that have not been heard of, and flush
-logs that are kept in files.
+"""The periodic work on logs (``LogManager``): retention, compaction, expiry of idle producers, and flushes of log files.
 
-Logs are looked at ``log.initial.task.delay.ms`` after the start and then every ``log.retention.check.interval.ms``. The timers
-run only while there is something to look after, so that an idle broker has no deadlines.
-Source: ``LogManager.cleanupLogs``, ``.flushDirtyLogs`` and ``.checkpointLogRecoveryOffsets``; ``UnifiedLog``'s
+Each task runs first ``log.initial.task.delay.ms`` after the start, then in intervals such as
+``log.retention.check.interval.ms``. Its timer is set only while there is something to do, so that an idle broker has no
+deadlines. Source: ``LogManager.cleanupLogs``, ``.flushDirtyLogs`` and ``.checkpointLogRecoveryOffsets``; ``UnifiedLog``'s
 ``producerExpireCheck``.
 """
 
@@ -30,8 +29,9 @@ class _Failed(NamedTuple):
 class LogCleaner:
     """Compacts ``logs`` in the background, one at a time; no request waits for it.
 
-    ``logs`` is asked each time, as ``runner`` and ``config`` are. The long parts, which only read closed segments, go through
-    the runner; what follows from them happens when they are done. Source: ``LogCleaner``, which has threads of its own for it.
+    ``logs``, ``runner`` and ``config`` are called each time, because they may change. The long steps, which only read closed
+    segments, go through the runner; their results are applied in a later turn. Source: ``LogCleaner``, which has threads of its
+    own.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class LogCleaner:
 
     @property
     def is_busy(self) -> bool:
-        """Is a compaction under way? One whose ``WorkRunner`` was replaced never ends, and does not count."""
+        """Is a compaction in progress? One whose ``WorkRunner`` was replaced never ends, and does not count."""
         return self._given_to is not None and self._given_to is self._runner()
 
     def is_at(self, log: PartitionLog) -> bool:
-        """Is it ``log`` that is being compacted?"""
+        """Is ``log`` being compacted?"""
         return self.is_busy and self._log is log
 
     def compact_all(
         self, ctx: HandlerContext, logs: Sequence[PartitionLog], then: Callable[[HandlerContext], None]
     ) -> None:
-        """Compact ``logs`` one after the other, and then do ``then``. None may be under way."""
+        """Compact ``logs`` one after the other, then call ``then``. No compaction may be in progress."""
         runner = self._given_to = self._runner()
         run_steps(runner, ctx, self._all(ctx, logs, then))
 
     def compact(self, ctx: HandlerContext, log: PartitionLog) -> None:
-        """Compact ``log`` in this turn."""
+        """Compact ``log`` now, within this turn."""
         run_steps(run_inline, ctx, self._one(ctx, log))
 
     def _all(
@@ -87,7 +87,7 @@ class LogCleaner:
             work = next(steps)
             while True:
                 ctx, came = yield _outcome(work)
-                if not self._is_there(log):  # nor are its files
+                if not self._is_there(log):  # deleted meanwhile, with its files
                     return ctx
                 work = steps.throw(came.error) if isinstance(came, _Failed) else steps.send(came)
         except StopIteration as end:
@@ -120,9 +120,9 @@ _FLUSH = TimerKey("flush", "logs")
 
 
 class LogManager:
-    """The timers over ``logs``, of a broker that started at ``started_ms``.
+    """The timers of all ``logs`` of a broker that started at ``started_ms``.
 
-    ``config`` is asked each time, because it may change while the broker runs; so is ``runner``, which has logs compacted.
+    ``config`` is called each time, because it may change while the broker runs; so is ``runner``, which runs compactions.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class LogManager:
         self._logs = logs
 
     def appended(self, log: PartitionLog, now_ms: int) -> None:
-        """There is something in ``log``: see to it that it is looked after."""
+        """``log`` has grown: schedule retention, cleaning and flushes."""
         if _RETENTION not in self._timers:
             self._schedule_retention(now_ms)
         if log.settings.compact and len(log.segments) > 1:
@@ -179,7 +179,7 @@ class LogManager:
 
     def _retain(self, ctx: HandlerContext) -> None:
         logs = list(self._logs())
-        # If the disk has failed the server is about to end; if a file could not be opened, the next time comes.
+        # If the disk has failed, the server is about to stop; if a file could not be opened, the next check tries again.
         with contextlib.suppress(BatchError):
             for log in logs:
                 log.apply_retention(ctx.now_ms)
@@ -187,7 +187,7 @@ class LogManager:
             self._schedule_retention(ctx.now_ms)
 
     def _clean(self, ctx: HandlerContext) -> None:
-        """Compact the dirtiest log, and go on with the next until none is dirty enough."""
+        """Compact the dirtiest log, then the next, until none is due."""
         if self._log_cleaner.is_busy:  # something was appended meanwhile
             self._schedule_cleaning(ctx.now_ms)
             return
@@ -200,7 +200,7 @@ class LogManager:
         )
 
     def compact(self, ctx: HandlerContext, log: PartitionLog) -> None:
-        """Compact all that is in ``log`` now, whatever its settings say of when, and of the segment that is appended to."""
+        """Compact all of ``log`` now, with its active segment, whatever its configuration says."""
         if self._log_cleaner.is_at(log):
             ctx.emit(LogNotCleaned, log=log.name, why="it is being compacted")
             return

@@ -1,13 +1,15 @@
-"""A stretch of a log: batches one behind the other, and where each begins. Retention deletes whole segments.
+"""One segment of a partition's log, in memory: its batches in one buffer, and the position of each. Retention deletes whole
+segments.
 
-The batches lie in one buffer as they would in Kafka's file, and are found by bisection; offsets may have gaps, between batches
-and inside them, as compaction leaves them.
+Batches are found by bisection. Compaction leaves gaps in the offsets, between batches and inside them.
 
-Answers refer to records where they lie. A reader may take minutes for an answer of 60 MB, and nothing of it is copied until
-then: a segment that is deleted or compacted meanwhile has to stay readable for it, without filling the memory with the past.
-Kafka keeps a deleted segment for ``file.delete.delay.ms``, and closes the connections of those who have not read by then.
+A fetch response references bytes of the segment instead of copying them (zero copy). A slow client may take minutes to read a
+response of 60 MB, and a segment that is deleted or compacted meanwhile has to stay readable, within a limit of memory. Kafka
+keeps the files of a deleted segment for ``file.delete.delay.ms``, and closes the connections of clients that have not read them
+by then.
 
-A search for a record by time that takes long is done aside, and a request asks again when it is done. Source: ``LogSegment``.
+A long search by timestamp (ListOffsets) runs in the background, and the request is retried when the result is there. Source:
+``LogSegment``.
 """
 
 from array import array
@@ -31,45 +33,45 @@ from groupcoord.protocol.batches.record_batch import (
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 
 MAX_DELETED_BYTES = 64 << 20
-"""How much of segments in memory is kept for answers after their logs have given them up, for all logs together."""
+"""How many bytes of deleted in-memory segments are kept for unsent responses, over all logs."""
 
 MAX_DELETED_SEGMENTS = 256
-"""How many segments are kept so; one that is a file costs a descriptor, and its place on the disk."""
+"""How many deleted segments are kept for unsent responses; each file segment holds a descriptor and disk space."""
 
 
 class SegmentDeletedError(Exception):
-    """The records of an answer were deleted before they were read."""
+    """The records of a response were deleted before it was sent."""
 
 
 class SliceableSegment(Protocol):
-    """A segment as answers see it. See LogSegment, which has it in memory."""
+    """A segment as unsent responses reference it. See LogSegment, the implementation in memory."""
 
     slices: int
-    """How many there are of it."""
+    """The number of responses that reference it."""
 
     @property
     def bytes_in_memory(self) -> int:
-        """What of it is in memory."""
+        """How many of its bytes are in memory."""
 
     def copy(self, position: int, length: int) -> bytes:
-        """The ``length`` bytes at ``position``; fewer if they are gone."""
+        """The ``length`` bytes at ``position``; fewer if they were forgotten."""
 
     def detach(self) -> None:
-        """The log has removed this segment; it stays readable until ``forget``."""
+        """The log has removed this segment; it stays readable until ``forget`` is called."""
 
     def forget(self) -> None:
-        """No answer reads this segment any more, or none may: give its memory or file back."""
+        """Release the memory or file: no response references this segment any more, or none may."""
 
 
 class DeletedSegments:
-    """Segments that are part of no log any more, but of answers; beyond the limits the oldest are forgotten."""
+    """Deleted segments that unsent responses still reference; beyond the limits the oldest are forgotten."""
 
     def __init__(self, most_bytes: int = MAX_DELETED_BYTES, most_segments: int = MAX_DELETED_SEGMENTS) -> None:
         self._most_bytes, self._most_segments = most_bytes, most_segments
         self._segments: deque[SliceableSegment] = deque()
 
     def add(self, segments: Iterable[SliceableSegment]) -> None:
-        """``segments`` are about to be deleted, or others to take their place."""
+        """Keep ``segments``, which are about to be deleted or replaced."""
         kept = self._segments
         for segment in segments:
             if segment.slices and segment not in kept:
@@ -82,7 +84,7 @@ class DeletedSegments:
             oldest.forget()
 
     def leave(self, segment: SliceableSegment) -> None:
-        """No answer refers to ``segment`` any more."""
+        """No response references ``segment`` any more."""
         if segment in self._segments:
             self._segments.remove(segment)
             segment.forget()
@@ -92,7 +94,7 @@ DELETED_SEGMENTS = DeletedSegments()
 
 
 class RecordSlice:
-    """``length`` bytes of ``segment`` from ``position`` on, read only when they are needed: a LazyBytes.
+    """``length`` bytes of ``segment`` from ``position`` on, read only when the response is sent: a LazyBytes.
 
     Appended bytes never change, so that they can be read at any time. Reading raises SegmentDeletedError if the segment has
     been forgotten, and OSError if a file cannot be read.
@@ -127,7 +129,7 @@ class RecordSlice:
 
 
 INLINE_BYTES = 2_000_000
-"""How much of ``validation_cost`` a request may cost in the loop: some milliseconds."""
+"""The largest ``validation_cost`` that a request may do in the event loop: some milliseconds."""
 
 _HELD_BYTES = 64 * 1024 * 1024
 
@@ -135,7 +137,7 @@ _Key = tuple[BatchHeader, int, int]
 
 
 def find_first_since(batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> Record | None:
-    """The first record from ``start_offset`` on that is not older than ``timestamp_ms``; without key and value.
+    """The first record from ``start_offset`` on whose timestamp is at least ``timestamp_ms``; without key and value.
 
     Raises BatchError, InvalidRecordsError.
     """
@@ -150,21 +152,21 @@ BatchSearch = Callable[[bytes, BatchHeader, int, int], Record | None]
 
 
 class SearchDeferredError(Exception):
-    """The search is to be done aside."""
+    """The search takes too long for the event loop, and is to be done in the background."""
 
 
 class TimestampSearch:
-    """The searches of one request, each a call like ``find_first_since``."""
+    """The searches of one request by timestamp; an instance is called like ``find_first_since``."""
 
     def __init__(self) -> None:
         self.wanted: dict[_Key, bytes] = {}
-        """What is to be searched aside: the batches."""
+        """The batches to search in the background."""
         self._found: dict[_Key, Record | BatchError | InvalidRecordsError | None] = {}
         self._held = 0
         self._spent = 0
 
     def __call__(self, batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> Record | None:
-        """As ``find_first_since``. Raises SearchDeferredError, too: there is no answer before ``work`` is done."""
+        """As ``find_first_since``; raises SearchDeferredError if the result needs ``work`` first."""
         key = header, timestamp_ms, start_offset
         if key not in self._found:
             self._spent += validation_cost(batch, header)
@@ -180,7 +182,7 @@ class TimestampSearch:
         return found
 
     def work(self) -> BackgroundWork[None]:
-        """Search what is wanted."""
+        """Background work that searches the ``wanted`` batches."""
         for key, batch in self.wanted.items():
             try:
                 self._found[key] = find_first_since(batch, *key)
@@ -198,8 +200,8 @@ INDEX_INTERVAL_BYTES = 4096
 class LogSegment:
     """The batches from ``base_offset`` on. Times are milliseconds.
 
-    ``index_interval_bytes`` is how many bytes apart the entries of Kafka's index of offsets would be. Nothing is looked up with
-    it here, but it decides how much a reader is told of aborted transactions.
+    ``index_interval_bytes`` is the distance between entries of Kafka's offset index. It is not used for lookups here, but it
+    decides which aborted transactions a fetch response lists.
     """
 
     __slots__ = (
@@ -222,9 +224,9 @@ class LogSegment:
         self.created_ms = self.modified_ms = now_ms
         self.data = bytearray()
         self.slices = 0
-        """How many answers refer to it."""
+        """The number of responses that reference it."""
         self.aborted: list[AbortedTransaction] = []
-        """The aborted transactions whose markers it has, in order."""
+        """The aborted transactions whose markers are in it, in order."""
         self._base_offsets = array("q")
         self._positions = array("q")
         self._index_interval_bytes = index_interval_bytes
@@ -249,12 +251,12 @@ class LogSegment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """What counts for retention: the largest timestamp; without any, the time of the last append."""
+        """The timestamp that counts for retention: the largest one, or the time of the last append if there is none."""
         latest = self.max_timestamp_ms
         return latest if latest >= 0 else self.modified_ms
 
     def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
-        """Add a batch that lies behind all others."""
+        """Append a batch."""
         latest = max(self.max_timestamp_ms, header.max_timestamp_ms)
         position = len(self.data)
         if position - (self._indexed_positions[-1] if self._indexed_positions else 0) > self._index_interval_bytes:
@@ -267,13 +269,13 @@ class LogSegment:
         self.modified_ms = now_ms
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """The batch that was appended last is the marker of ``aborted``."""
+        """Record that the last batch is the marker of ``aborted``."""
         self.aborted.append(aborted)
 
     def upper_bound(self, position: int) -> int | None:
-        """An offset that is not before ``position``, as near as the index knows one. None: it knows none.
+        """An offset of an index entry at or after ``position``; None if there is none.
 
-        Kafka's search passes over the first entry of all if it is exactly there. Source: ``AbstractIndex.indexSlotRangeFor``.
+        As in Kafka, the first entry is skipped if it is exactly at ``position``. Source: ``AbstractIndex.indexSlotRangeFor``.
         """
         index = bisect_left(self._indexed_positions, position)
         if index == 0 and self._indexed_positions and self._indexed_positions[0] == position:
@@ -286,7 +288,7 @@ class LogSegment:
         return timestamp_ms - first if first >= 0 else now_ms - self.created_ms
 
     def is_full_for(self, last_offset: int) -> bool:
-        """Is ``last_offset`` too far from the first? An index of Kafka's has four bytes for the distance."""
+        """Is ``last_offset`` too far from the base offset? Kafka's offset index has four bytes for the difference."""
         return last_offset - self.base_offset > INT32_MAX
 
     def batches(self) -> Iterator[tuple[bytes, BatchHeader]]:

@@ -1,8 +1,7 @@
-"""Checks a produced batch, and sets in its header what the broker sets before it is appended.
+"""Validates a produced batch, and sets the header fields that the broker sets: offset, leader epoch, timestamps.
 
-The bytes stay what they were but for base offset and leader epoch, and for attributes, largest timestamp and checksum where
-the header does not say what the log says. Only for a topic that wants another compression is a batch built anew.
-Source: ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
+Only the header changes, apart from a batch whose compression differs from the topic's, which is built anew. Source:
+``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
 """
 
 from typing import NamedTuple
@@ -34,10 +33,10 @@ from groupcoord.protocol.batches.records import Buffer, Record, RecordsSummary, 
 from groupcoord.protocol.errors import ErrorCode
 
 ZSTD_FROM = 7
-"""The first version of Produce that may carry Zstandard."""
+"""The first version of Produce that allows Zstandard."""
 
 RECORD_ERRORS = 10_000
-"""How many records of a batch a producer is told of at most."""
+"""The maximum number of records of a batch that a response lists as rejected."""
 
 _INT64_MAX = (1 << 63) - 1
 _TARGETS = {
@@ -50,14 +49,14 @@ _TARGETS = {
 
 
 class RejectedRecord(NamedTuple):
-    """What is wrong with the record at ``batch_index``."""
+    """A rejected record, by its index in the batch, and the reason."""
 
     batch_index: int
     message: str
 
 
 class RecordValidationError(BatchError):
-    """Records of the batch are not to be stored; the producer learns which ones and why (KIP-467)."""
+    """Records of the batch were rejected; the response lists them (KIP-467)."""
 
     def __init__(self, error: ErrorCode, reason: str, record_errors: tuple[RejectedRecord, ...]) -> None:
         super().__init__(error, reason)
@@ -65,9 +64,9 @@ class RecordValidationError(BatchError):
 
 
 class CheckedBatch(NamedTuple):
-    """A batch that may be stored, wherever: ``data`` is as it was produced or built anew, ``header`` its header.
+    """A valid batch, not yet at an offset: ``data`` is as produced or built anew, ``header`` its header.
 
-    ``attributes`` and ``max_timestamp_ms`` are what it shall have of these; None for the latter is the time of the append.
+    ``attributes`` and ``max_timestamp_ms`` are to be set in the header; None for the latter is the time of the append.
     """
 
     data: bytes
@@ -77,11 +76,11 @@ class CheckedBatch(NamedTuple):
 
     @property
     def log_append_time(self) -> bool:
-        """Do the records get the time of the append?"""
+        """Do the records get the time of the append (LogAppendTime)?"""
         return self.max_timestamp_ms is None
 
     def placed(self, offset: int, leader_epoch: int, now_ms: int) -> "StampedBatch":
-        """The batch, stamped for ``offset``."""
+        """The batch at ``offset``, with its final header."""
         stamped = bytearray(self.data)
         stamp_offsets(stamped, offset, leader_epoch)
         latest = now_ms if self.max_timestamp_ms is None else self.max_timestamp_ms
@@ -91,7 +90,7 @@ class CheckedBatch(NamedTuple):
 
 
 class StampedBatch(NamedTuple):
-    """A batch as it is to be stored, at its offset; ``header`` is what its bytes say."""
+    """A batch at its offset, as it is stored; ``header`` describes ``data``."""
 
     data: bytearray
     header: BatchHeader
@@ -128,7 +127,7 @@ def check_format(records: bytes, version: int) -> BatchExtent:
 
 
 class LogValidator:
-    """The checks of one log. ``partition`` is its name, ``topic-0``, for messages."""
+    """Validates the batches of one log. ``partition`` is its name, ``topic-0``, for messages."""
 
     __slots__ = ("partition", "settings")
 
@@ -137,13 +136,13 @@ class LogValidator:
         self.partition = partition
 
     def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> StampedBatch:
-        """The batch that ``records`` begin with, checked and stamped for ``offset``. Raises BatchError."""
+        """Validate the first batch in ``records``, and place it at ``offset``. Raises BatchError."""
         return self.check(records, now_ms).placed(offset, leader_epoch, now_ms)
 
     def check(self, records: bytes, now_ms: int) -> CheckedBatch:
-        """The batch that ``records`` begin with, checked; where it will be stored does not matter. Raises BatchError.
+        """Validate the first batch in ``records``, independent of its offset. Raises BatchError.
 
-        What lies behind it is the rest of a batch that was cut short, and is dropped as Kafka drops it.
+        What follows it is an incomplete batch, and is dropped, as in Kafka.
         """
         size = next(iter_batch_extents(records)).size
         batch = records if size == len(records) else records[:size]
@@ -171,10 +170,10 @@ class LogValidator:
                 ErrorCode.CORRUPT_MESSAGE,
                 f"Record is corrupt (stored crc = {header.crc}) in topic partition {self.partition}.",
             )
-        _ = header.compression  # raises for one that is unknown
+        _ = header.compression  # raises BatchError for an unknown one
 
     def _check_header(self, header: BatchHeader) -> None:
-        """What ``LogValidator.validateBatch`` demands of a client's batch."""
+        """The checks of ``LogValidator.validateBatch`` for a client's batch."""
         if header.last_offset_delta < 0:
             problem = f"Batch has an invalid offset range: [0, {header.last_offset_delta}]"
         elif header.record_count <= 0:
@@ -196,8 +195,9 @@ class LogValidator:
         settings = self.settings
         source = header.compression
         target = _TARGETS.get(settings.compression_type, source)
-        # In a compressed batch that stays as it is Kafka looks at the parts of each record and not at its size, and so stores
-        # what nobody can read.
+        # In a compressed batch that stays as it is, Kafka parses the parts of each record but does not compare them with the
+        # record's
+        # size, and so stores records that cannot be read.
         sized = source == Compression.NONE or target != source
         found, data, position = validate_batch_records(batch, header, sized=sized)
         lowest, highest = _timestamps(header, found)
@@ -206,13 +206,14 @@ class LogValidator:
         if target != source:
             return self._rebuild(data, position, header, target, now_ms)
         if source != Compression.NONE and not found.consecutive:
-            # Kafka wants to build the batch anew for this, and fails because it has skipped keys and values.
+            # Kafka tries to rebuild the batch, and throws because it has not parsed keys and values.
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"compressed records with gaps in {self.partition}")
         latest = None if settings.log_append_time else max(NO_TIMESTAMP, min(highest, _INT64_MAX))
         return CheckedBatch(batch, header, self._attributes(header, source), latest)
 
     def _suspicious(self, header: BatchHeader, lowest: int, highest: int, now_ms: int) -> bool:
-        """Can there be a record whose time is refused? Told from the extremes, so that good batches need no second look."""
+        """Could a timestamp be out of range? Looks at the lowest and the highest only, so that valid batches are parsed
+        once."""
         if header.log_append_time and (self.settings.log_append_time or header.max_timestamp_ms == NO_TIMESTAMP):
             return True
         return not self.settings.log_append_time and (
@@ -221,7 +222,7 @@ class LogValidator:
         )
 
     def _refuse_wrong_records(self, data: Buffer, position: int, header: BatchHeader, now_ms: int) -> None:
-        """Raise RecordValidationError if there is at least one record to complain about."""
+        """Raise RecordValidationError if a record is invalid."""
         errors: list[RejectedRecord] = []
         time_is_wrong = False
         records = read_records(
@@ -230,12 +231,12 @@ class LogValidator:
             header.record_count,
             base_offset=0,
             base_timestamp_ms=header.base_timestamp_ms,
-            sized=False,  # if it matters it has been looked at
+            sized=False,  # the size was checked before, where it matters
         )
         message = "Compacted topic cannot accept message without key in topic partition " + self.partition
         for index, record in enumerate(records):
             if len(errors) >= RECORD_ERRORS:
-                # Kafka tells of every one; see the deviation unpacked-size-limit.
+                # Kafka lists every one; see the deviation unpacked-size-limit.
                 break
             if self.settings.compact and record.key is None:
                 errors.append(RejectedRecord(index, message))
@@ -279,14 +280,14 @@ class LogValidator:
         return None
 
     def _attributes(self, header: BatchHeader, compression: Compression) -> int:
-        """The attributes of ``header`` with the time type of the topic; bits without a meaning go."""
+        """The attributes of ``header`` with the topic's timestamp type, without undefined bits."""
         kept = header.attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON)
         return kept | compression | (LOG_APPEND_TIME if self.settings.log_append_time else 0)
 
     def _rebuild(
         self, data: Buffer, position: int, header: BatchHeader, target: Compression, now_ms: int
     ) -> CheckedBatch:
-        """The records in a new batch: other compression, offsets without gaps."""
+        """The records in a new batch with another compression, and offsets without gaps."""
         settings = self.settings
         levels = {
             Compression.GZIP: settings.compression_gzip_level,
@@ -320,5 +321,5 @@ def _timestamps(header: BatchHeader, found: RecordsSummary) -> tuple[int, int]:
 
 
 def _as_int64(number: int) -> int:
-    """``number`` as Java's long would have it."""
+    """``number`` as a Java long, which overflows."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,6 +1,6 @@
-"""Which topics there are and where the brokers are: Metadata (0–13), DescribeCluster (0–2), DescribeTopicPartitions (0).
+"""Topic and cluster metadata: Metadata (versions 0–13), DescribeCluster (0–2), DescribeTopicPartitions (0).
 
-The order of topics is that of the collections Kafka keeps them in. Source: ``KafkaApis.handleTopicMetadataRequest``,
+Topics come in the order of the collections in which Kafka keeps them. Source: ``KafkaApis.handleTopicMetadataRequest``,
 ``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``, ``DescribeTopicPartitionsRequestHandler``,
 ``KRaftMetadataCache.describeTopicResponse``.
 """
@@ -41,8 +41,8 @@ from groupcoord.protocol.apis.metadata import (
 from groupcoord.protocol.batches.record_batch import INT32_MAX
 from groupcoord.protocol.errors import ErrorCode
 
-# Bit n stands for operation n of ``AclOperation``. Without an authorizer a client may do every operation that a resource has:
-# read, write, create, delete, alter, describe, describe configs, alter configs ...
+# Bit n stands for operation n of ``AclOperation``. Without an authorizer a client is authorized for all operations of a
+# resource: read, write, create, delete, alter, describe, describe configs, alter configs ...
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 # ... and create, alter, describe, cluster action, describe configs, alter configs, idempotent write.
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
@@ -50,12 +50,12 @@ CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12
 _NO_NODE = -1
 _FIRST_VERSION_BY_ID = 12
 _LISTENER_NOT_FOUND_SINCE = 6
-_FEW = 4  # a Scala set of more than four names is a HashSet for ever
+_FEW = 4  # a Scala set that once had more than four elements stays a HashSet
 _BROKER_ENDPOINT, _CONTROLLER_ENDPOINT = 1, 2
 
 
 def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: MetadataRequest) -> None:
-    """Answer with the brokers and the topics asked for, which may create topics that are missing."""
+    """Respond with the brokers and the requested topics; missing topics may be auto-created."""
     error = _unanswerable(request, call.version)
     if error:
         ctx.reply(call, _error_response(request, error))
@@ -90,9 +90,9 @@ def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: Me
 
 
 def _unanswerable(request: MetadataRequest, version: int) -> ErrorCode | None:
-    """What is wrong with the whole request: ids before the version that takes them, or a topic that is nothing at all.
+    """The error of the whole request: topic ids in a version before they are supported, or a topic with neither id nor name.
 
-    Kafka fails over the latter without a word for it.
+    Kafka throws an unexpected exception for the latter.
     """
     topics = request.topics or ()
     if version < _FIRST_VERSION_BY_ID and any(topic.topic_id or topic.name is None for topic in topics):
@@ -115,7 +115,7 @@ def _all_topics(broker: Broker) -> list[MetadataResponseTopic]:
 
 
 def _topics_by_id(broker: Broker, topic_ids: list[uuid.UUID]) -> list[MetadataResponseTopic]:
-    """First the ids that nothing has, then the topics; names that came along are not looked at."""
+    """First the unknown ids, then the topics; names in the request are ignored."""
     ids = set_order(topic_ids, uuid_hash)
     small = len(ids) <= _FEW
     unknown = [topic_id for topic_id in ids if broker.topics.by_id(topic_id) is None]
@@ -128,7 +128,7 @@ def _topics_by_id(broker: Broker, topic_ids: list[uuid.UUID]) -> list[MetadataRe
 
 
 def _topics_by_name(broker: Broker, now_ms: int, asked: list[str], *, create: bool) -> list[MetadataResponseTopic]:
-    """First the topics, then the names that are none. A topic made now is seen by the next request only."""
+    """First the existing topics, then the missing ones. A topic that is created now appears in the next response only."""
     names = set_order(asked, string_hash)
     found = _existing(broker, names)
     missing = [name for name in names if name not in broker.topics]
@@ -184,7 +184,7 @@ def _offline(broker: Broker, state: PartitionState) -> tuple[int, ...]:
 
 
 def _out_of_reach(topic: MetadataResponseTopic, version: int) -> MetadataResponseTopic:
-    """``topic`` as clients of a listener that is not advertised are told of it: no broker has an address for them."""
+    """``topic`` for clients of a listener that is not advertised: without leaders, since no broker has an address there."""
     error = ErrorCode.LISTENER_NOT_FOUND if version >= _LISTENER_NOT_FOUND_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = [
         replace(each, error_code=error, leader_id=_NO_NODE, offline_replicas=each.replica_nodes)
@@ -196,15 +196,13 @@ def _out_of_reach(topic: MetadataResponseTopic, version: int) -> MetadataRespons
 
 
 def _controller(broker: Broker) -> int:
-    """Whom to ask for changes. Any broker will do, for it passes them on; Kafka names one by chance, this is the first that is
-    there."""
+    """The id of the controller for clients. Any broker forwards requests to it; Kafka names a random one, this is the first
+    that is alive."""
     return next((one for one in broker.cluster.ids if one not in broker.cluster.fenced), NO_LEADER)
 
 
 def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeClusterRequest) -> None:
-    """Answer with the brokers there are, and the fenced ones if asked for; an endpoint of another type than a broker's is
-    refused.
-    """
+    """Respond with the brokers, and fenced ones if requested; the endpoint type must be that of brokers."""
     if request.endpoint_type != _BROKER_ENDPOINT:
         if request.endpoint_type == _CONTROLLER_ENDPOINT:
             error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
@@ -235,7 +233,7 @@ def handle_describe_cluster(broker: Broker, ctx: HandlerContext, call: Call, req
 def handle_describe_topic_partitions(
     broker: Broker, ctx: HandlerContext, call: Call, request: DescribeTopicPartitionsRequest
 ) -> None:
-    """Answer with the partitions of the topics asked for, or of all topics, from the cursor on."""
+    """Respond with the partitions of the requested topics, or of all topics, from the cursor on."""
     error = _error_of(request)
     if error:
         ctx.reply(call, API.error_response(request, call.version, error))
@@ -271,7 +269,7 @@ def _error_of(request: DescribeTopicPartitionsRequest) -> ErrorCode:
     """The error of the whole request, or NONE."""
     cursor = request.cursor
     if cursor is None:
-        # Kafka compares the empty name with that of its missing cursor, and fails.
+        # Kafka compares the empty name with its missing cursor, and throws.
         unnamed = any(not topic.name for topic in request.topics)
         return ErrorCode.UNKNOWN_SERVER_ERROR if unnamed else ErrorCode.NONE
     is_asked = not request.topics or any(topic.name == cursor.topic_name for topic in request.topics)
@@ -279,7 +277,7 @@ def _error_of(request: DescribeTopicPartitionsRequest) -> ErrorCode:
 
 
 def _int32(number: int) -> int:
-    """``number`` as Java's int: a sum that is too large is negative."""
+    """``number`` as a Java int, which overflows."""
     return number if number <= INT32_MAX else number - (1 << 32)
 
 

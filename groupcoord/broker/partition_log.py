@@ -1,9 +1,10 @@
-"""The log of one partition: append, read, look up, and forget what is old. Its storage says where the batches are kept.
+"""The log of one partition replica (``UnifiedLog``): appends, reads, lookups, truncation and retention. A LogBackend stores its
+segments.
 
-Each broker that has a replica of the partition has a log of its own. Consumers see what lies before the high watermark, up to
-where all replicas in sync have it (see ``replication.py``): the end of the log, where the leader is the only one. Who reads
-what is committed sees what lies before the last stable offset, where the oldest open transaction begins, and is told which
-transactions were aborted. Source: ``UnifiedLog`` and ``LocalLog``.
+Each broker with a replica of the partition has a log of its own. Consumers read up to the high watermark, which all in-sync
+replicas have reached (see ``high_watermarks.py``); without followers that is the log end offset. With read_committed they
+read up to the last stable offset, the first offset of the oldest open transaction, and the response lists the aborted
+transactions. Source: ``UnifiedLog`` and ``LocalLog``.
 """
 
 from bisect import bisect_right
@@ -45,14 +46,14 @@ from groupcoord.protocol.errors import ErrorCode
 EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
-_SEGMENTS_IN_MEMORY = 8  # of a log whose memory is bounded, at least
+_SEGMENTS_IN_MEMORY = 8  # the minimum number of segments of a log whose memory is bounded
 _base_offset = attrgetter("base_offset")
 
 
 class LogAppendInfo(NamedTuple):
-    """What came of an append: where the records are. ``log_append_time_ms`` is -1 unless the topic's records have it.
+    """The result of an append. ``log_append_time_ms`` is -1 unless the topic uses LogAppendTime.
 
-    ``duplicate``: they had been appended before, there, and this time nothing was.
+    ``duplicate``: the batch had been appended before, at these offsets, and was not appended again.
     """
 
     base_offset: int
@@ -63,7 +64,7 @@ class LogAppendInfo(NamedTuple):
 
 
 class LogOffsetMetadata(NamedTuple):
-    """A place in a log: offset, the base offset of its segment, and bytes from the segment's beginning."""
+    """A position in a log: the offset, the base offset of its segment, and the byte position in the segment."""
 
     offset: int
     segment: int
@@ -71,10 +72,10 @@ class LogOffsetMetadata(NamedTuple):
 
 
 class FetchDataInfo(NamedTuple):
-    """What a read found, without a copy of it: ``length`` bytes of ``segment`` from ``start`` on.
+    """The result of a read, without a copy of the data: ``length`` bytes of ``segment`` from ``start`` on.
 
-    ``cut_short``: there is a batch at the offset, and not one byte of it could be given. ``aborted`` are the transactions of
-    which records may have been read, in the order of their markers; None unless only what is committed was to be read.
+    ``cut_short``: the batch at the offset is larger than the limit of bytes, so that nothing is returned. ``aborted`` are the
+    aborted transactions that overlap the data, in the order of their markers; None with read_uncommitted.
     """
 
     start: LogOffsetMetadata
@@ -84,16 +85,16 @@ class FetchDataInfo(NamedTuple):
     aborted: Sequence[AbortedTransaction] | None = None
 
     def data(self) -> bytes:
-        """The bytes."""
+        """A copy of the bytes."""
         return self.segment.copy(self.start.byte, self.length) if self.segment and self.length else b""
 
     def record_slice(self) -> LazyBytes:
-        """The bytes where they lie; they can be read even if the log deletes them meanwhile."""
+        """A reference to the bytes, which can be read even if the log deletes the segment meanwhile."""
         return RecordSlice(self.segment, self.start.byte, self.length) if self.segment and self.length else b""
 
 
 class FoundOffset(NamedTuple):
-    """The answer to a search by time; -1 for a timestamp (ms) or an epoch that does not matter."""
+    """The result of a search by timestamp; -1 for a timestamp (ms) or an epoch that does not apply."""
 
     timestamp_ms: int
     offset: int
@@ -101,7 +102,7 @@ class FoundOffset(NamedTuple):
 
 
 class PartitionLog:
-    """The batches of one partition. ``name`` is ``topic-0``, for messages; ``settings`` may be replaced at any time."""
+    """The log of one partition replica. ``name`` is ``topic-0``, for messages; ``settings`` can be replaced at any time."""
 
     def __init__(self, settings: LogConfig, name: str = "", backend: LogBackend = IN_MEMORY_LOG_BACKEND) -> None:
         self.settings = settings
@@ -110,18 +111,18 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.held_back_to: int | None = None
-        """The high watermark, where there are followers; None: it is the end of the log."""
+        """The high watermark if there are followers; None: it is the log end offset."""
         self.leader_epoch = 0
-        """The epoch of the partition's leader, as far as the broker has heard; what a leader appends gets it."""
+        """The leader epoch of the partition as known to the broker; the batches that a leader appends get it."""
         self.producers = ProducerStateManager(name)
         self.epochs = LeaderEpochCache()
         self.cleaned_to = 0
-        """What lies before this offset has been compacted, if anything is."""
+        """The part before this offset has been compacted, if any has."""
         self._segments: list[Segment] = []
 
     @classmethod
     def recovered(cls, settings: LogConfig, name: str, kept: RecoveredLog) -> "PartitionLog":
-        """The log as it was kept."""
+        """The log that the storage has recovered."""
         log = cls(settings, name, kept.backend)
         log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
         log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
@@ -134,12 +135,13 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The offset up to which all replicas in sync have the records: consumers read so far."""
+        """The offset that all in-sync replicas have reached: consumers read up to it."""
         return self.log_end_offset if self.held_back_to is None else self.held_back_to
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset up to which no transaction is open, or has ended by a marker that replicas in sync may lack."""
+        """The first offset of the oldest transaction that is open or whose marker is not replicated; else the high
+        watermark."""
         first = self.producers.first_unstable_at(self.high_watermark)
         if first is None or first >= self.high_watermark:
             return self.high_watermark
@@ -147,19 +149,19 @@ class PartitionLog:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches that are kept."""
+        """Bytes of all batches."""
         return sum(segment.size for segment in self._segments)
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """What the log consists of, oldest first; only the last is appended to."""
+        """The segments, oldest first; only the last is appended to."""
         return self._segments
 
     # --- appending
 
     @property
     def validator(self) -> LogValidator:
-        """Checks what is to be appended, by the settings as they are now."""
+        """The validator of appended batches, with the current settings."""
         return LogValidator(self.settings, self.name)
 
     def append(
@@ -171,10 +173,10 @@ class PartitionLog:
         verifies: bool = False,
         shown: VerificationState | None = None,
     ) -> LogAppendInfo:
-        """Append the batch a client produced. Raises BatchError, and then nothing has changed.
+        """Append a batch of a client. Raises BatchError, and then nothing has changed.
 
-        ``outcome`` is what checking the batch came to, if that has been done already. ``verifies``: what is transactional has
-        to be part of an open transaction, or ``shown`` is what ``producers.start_verification`` gave for it.
+        ``outcome`` is the result of validating the batch, if that was done before. ``verifies``: a transactional batch has to
+        belong to an open transaction, or ``shown`` must be what ``producers.start_verification`` returned for it.
         """
         checked = self.validator.check(records, now_ms) if outcome is None else outcome
         if isinstance(checked, BatchError):
@@ -206,10 +208,10 @@ class PartitionLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
     ) -> LogAppendInfo:
-        """Append records of the broker itself, as one batch with ``now_ms`` as their time.
+        """Append records of the broker itself as one batch, with ``now_ms`` as timestamp.
 
-        With a producer id they are part of its transaction, and their sequence numbers begin with 0. Raises BatchError:
-        MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, or INVALID_PRODUCER_EPOCH; and then nothing has changed.
+        With a producer id they are part of its transaction, and their sequence numbers begin with 0. Raises BatchError, and
+        then nothing has changed: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or INVALID_PRODUCER_EPOCH.
         """
         base = self.log_end_offset
         transactional = producer_id != NO_PRODUCER_ID
@@ -232,10 +234,10 @@ class PartitionLog:
         return LogAppendInfo(base, header.last_offset, NO_TIMESTAMP, self.log_start_offset, duplicate=False)
 
     def append_marker(self, marker: TransactionMarker, now_ms: int) -> LogAppendInfo:
-        """Append the end of a transaction, of which there may be nothing here.
+        """Append a transaction marker; the transaction may have no records here.
 
-        Raises BatchError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or that it is too large; and then nothing
-        has changed.
+        Raises BatchError, and then nothing has changed: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or a batch that
+        is too large.
         """
         offset, append_time = self.log_end_offset, self.settings.log_append_time
         batch = build_marker(
@@ -256,13 +258,13 @@ class PartitionLog:
         return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)
 
     def append_copied(self, records: bytes, now_ms: int) -> int:
-        """Append what was fetched from the leader, batch by batch as it is there; the number of batches.
+        """Append the batches that a follower fetched from the leader, unchanged; returns their number.
 
-        The last one may be cut off, and is left out then. Raises BatchError if they cannot be kept.
-        Source: ``UnifiedLog.appendAsFollower``.
+        An incomplete last batch is dropped. Raises BatchError if they cannot be stored. Source:
+        ``UnifiedLog.appendAsFollower``.
         """
         first = self.epochs.entries[0]
-        if first.epoch and self.log_end_offset <= first.start_offset:  # no record is left of the epochs that are known
+        if first.epoch and self.log_end_offset <= first.start_offset:  # no record of the known epochs is left
             self.epochs = LeaderEpochCache([EpochEntry(0, self.log_end_offset)])
             self.backend.epochs_changed(self)
         count = 0
@@ -278,7 +280,7 @@ class PartitionLog:
         return count
 
     def lead_in(self, epoch: int) -> None:
-        """The broker leads the partition from now on, in ``epoch``, which begins where the log ends."""
+        """Become the leader's log, in ``epoch``, which begins at the log end offset."""
         self.leader_epoch = epoch
         self.epochs.begin(epoch, self.log_end_offset)
         self.backend.epochs_changed(self)
@@ -325,12 +327,12 @@ class PartitionLog:
 
     @property
     def _segment_bytes(self) -> int:
-        """When a segment is full: to delete it makes a difference to the memory, but not too large a one."""
+        """The size at which a segment is full: small enough that deleting one keeps the log within its memory limit."""
         memory, configured = self.settings.memory_bytes, self.settings.segment_bytes
         return configured if memory < 0 else min(configured, memory // _SEGMENTS_IN_MEMORY)
 
     def roll(self, now_ms: int) -> None:
-        """Close the active segment, so that it can be compacted or deleted; an empty one stays open. Raises BatchError."""
+        """Close the active segment, so that it can be compacted or deleted; an empty one stays active. Raises BatchError."""
         if self._segments and self._segments[-1].size:
             self._roll(now_ms)
 
@@ -339,12 +341,12 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False, to_end: bool = False
     ) -> FetchDataInfo:
-        """Up to ``max_bytes`` of batches, from the one that holds ``offset`` on and within one segment.
+        """Read up to ``max_bytes`` of batches, from the one that contains ``offset``, within one segment.
 
-        The last batch may be cut off, as in Kafka. ``at_least_one``: the first batch comes whole, whatever its size.
-        ``committed_only``: nothing from the last stable offset on. ``to_end``: also what lies behind the high watermark, as
-        followers read.
-        Raises BatchError: OFFSET_OUT_OF_RANGE, or UNKNOWN_SERVER_ERROR for a negative ``max_bytes``.
+        As in Kafka, the last batch may be incomplete. ``at_least_one``: the first batch is complete, whatever its size.
+        ``committed_only``: reads up to the last stable offset. ``to_end``: reads up to the log end offset instead of the high
+        watermark, as followers do. Raises BatchError: OFFSET_OUT_OF_RANGE, or UNKNOWN_SERVER_ERROR for a negative
+        ``max_bytes``.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise BatchError(
@@ -381,7 +383,7 @@ class PartitionLog:
         return None
 
     def _position_of(self, offset: int) -> LogOffsetMetadata:
-        """Where the batch with ``offset`` begins, or the log ends; the offset is that of its first record."""
+        """The position of the batch that contains ``offset``, or of the log's end."""
         place = self._find(offset)
         if place is None:
             return self.end_position
@@ -389,9 +391,9 @@ class PartitionLog:
         return LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
 
     def _aborted_in(self, segment: Segment, offset: int, end_byte: int) -> list[AbortedTransaction]:
-        """What a reader must know of who is given what lies in ``segment`` before ``end_byte``, from ``offset`` on.
+        """The aborted transactions for a fetch response with the bytes of ``segment`` before ``end_byte``, from ``offset`` on.
 
-        As in Kafka that may be more: what the index of offsets does not know precisely is not excluded.
+        As in Kafka these can be too many, because the offset index gives only an upper bound of the last offset.
         """
         upper_bound = segment.upper_bound(end_byte)
         if upper_bound is None:
@@ -416,7 +418,7 @@ class PartitionLog:
 
     @property
     def last_stable_position(self) -> LogOffsetMetadata:
-        """Where the oldest open transaction begins, or the next batch will be."""
+        """The position of the last stable offset."""
         first = self.producers.first_unstable_at(self.high_watermark)
         if first is None or first >= self.high_watermark:
             return self.high_watermark_position
@@ -424,12 +426,12 @@ class PartitionLog:
 
     @property
     def high_watermark_position(self) -> LogOffsetMetadata:
-        """Up to where consumers read."""
+        """The position of the high watermark."""
         return self.end_position if self.held_back_to is None else self._position_of(self.held_back_to)
 
     @property
     def end_position(self) -> LogOffsetMetadata:
-        """Where the next batch will be."""
+        """The position of the next batch."""
         if not self._segments:
             return LogOffsetMetadata(self.log_end_offset, self.log_end_offset, 0)
         return LogOffsetMetadata(self.log_end_offset, self._segments[-1].base_offset, self._segments[-1].size)
@@ -437,23 +439,23 @@ class PartitionLog:
     def _segment_index(self, offset: int) -> int:
         return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
 
-    # --- looking up
+    # --- lookups by time and epoch
 
     def offset_for_timestamp(
         self, timestamp_ms: int, find: BatchSearch = find_first_since, *, committed_only: bool = False
     ) -> FoundOffset | None:
-        """The first record that is not older than ``timestamp_ms``, or what one of the negative timestamps asks for.
+        """The first record whose timestamp is at least ``timestamp_ms``, or the meaning of a negative timestamp; None: no such
+        record.
 
-        ``find`` searches in a batch, and what it raises is raised. ``committed_only``: for a reader of committed transactions,
-        for whom there is nothing from the last stable offset on. None: there is no such record.
-        Source: ``UnifiedLog.fetchOffsetByTimestamp``.
+        ``find`` searches in a batch; its exceptions are passed on. ``committed_only``: with read_committed records from the
+        last stable offset on are not found. Source: ``UnifiedLog.fetchOffsetByTimestamp``.
         """
         if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
             return FoundOffset(NO_TIMESTAMP, self.log_start_offset, self.epochs.of_offset(self.log_start_offset))
         if timestamp_ms == LATEST:
             end = self.last_stable_offset if committed_only else self.high_watermark
             return FoundOffset(NO_TIMESTAMP, end, self.leader_epoch)
-        if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # nothing here is ever tiered
+        if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # there is no tiered storage
             return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
         if timestamp_ms == MAX_TIMESTAMP:
             newest = max(self._segments, key=attrgetter("max_timestamp_ms"), default=None)
@@ -467,13 +469,13 @@ class PartitionLog:
         return FoundOffset(record.timestamp_ms, record.offset, self.epochs.of_offset(record.offset))
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch up to ``epoch``, or (-1, -1) if that cannot be told."""
+        """(epoch, end offset) of the largest epoch not above ``epoch``, or (-1, -1) if that is unknown."""
         return self.epochs.end_of(epoch, self.log_start_offset, self.log_end_offset)
 
-    # --- forgetting
+    # --- truncation, compaction and retention
 
     def start_over_at(self, offset: int, now_ms: int) -> None:
-        """Forget everything: the next record has ``offset``, with which the leader's log begins. Raises BatchError.
+        """Delete everything and continue at ``offset``, the leader's log start offset. Raises BatchError.
 
         Source: ``UnifiedLog.truncateFullyAndStartAt``.
         """
@@ -486,7 +488,7 @@ class PartitionLog:
         self.cleaned_to = min(self.cleaned_to, offset)
 
     def fill_from(self, leader: "PartitionLog", now_ms: int) -> None:
-        """Have all that ``leader`` has, at once. Raises BatchError."""
+        """Replace the contents by a copy of the log of ``leader``. Raises BatchError."""
         self.start_over_at(leader.log_start_offset, now_ms)
         for segment in leader.segments:
             self.append_copied(segment.copy(0, segment.size), now_ms)
@@ -494,13 +496,13 @@ class PartitionLog:
         self.held_back_to = leader.high_watermark
 
     def start_follows(self, offset: int) -> None:
-        """The leader's log begins with ``offset``: a follower's does not begin before. Raises BatchError."""
+        """Raise the log start offset of a follower to the leader's, ``offset``. Raises BatchError."""
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.backend.start_moved(self)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Forget the batches from ``offset`` on: the broker that leads now does not have them. Raises BatchError.
+        """Remove the batches from ``offset`` on, which the current leader does not have. Raises BatchError.
 
         Source: ``UnifiedLog.truncateTo``.
         """
@@ -513,9 +515,9 @@ class PartitionLog:
         self.backend.epochs_changed(self)
 
     def delete_records(self, offset: int) -> int:
-        """Forget what lies before ``offset`` (-1: everything); the log start offset afterwards.
+        """Advance the log start offset to ``offset`` (-1: the high watermark), as DeleteRecords does; returns the new one.
 
-        Raises BatchError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE, or that it cannot be kept.
+        Raises BatchError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE, or an error of the storage.
         """
         if self.settings.compact and not self.settings.delete:
             reason = f"Records of partition {self.name} can not be deleted due to the configured policy"
@@ -535,24 +537,24 @@ class PartitionLog:
         return self.log_start_offset
 
     def has(self, segments: Sequence[Segment]) -> bool:
-        """Are ``segments`` still part of it, one behind the other?"""
+        """Are ``segments`` still part of the log, and adjacent?"""
         first = self._segments.index(segments[0]) if segments[0] in self._segments else 0
         return self._segments[first : first + len(segments)] == list(segments)
 
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False) -> None:
-        """Replace the segments ``old``, which are adjacent and not the last, by ``cleaned``. Raises BatchError.
+        """Replace the segments ``old``, which are adjacent and do not include the last, by ``cleaned``. Raises BatchError.
 
-        ``written``: the storage has written them already.
+        ``written``: the storage has already written them.
         """
         first = self._segments.index(old[0])
         self._segments[first : first + len(old)] = self.backend.replaced(self, old, cleaned, written=written)
 
     def topic_deleted(self) -> None:
-        """Its topic is gone, and all segments with it."""
+        """The topic was deleted: delete all segments."""
         DELETED_SEGMENTS.add(self._segments)
 
     def apply_retention(self, now_ms: int) -> None:
-        """Delete the segments that are before the log start offset, too old, or beyond the retention size.
+        """Delete the segments before the log start offset, older than retention.ms, or beyond retention.bytes.
 
         Source: ``UnifiedLog.deleteOldSegments``.
         """

@@ -1,8 +1,8 @@
-"""What producers ask for: Produce, which puts batches into logs, and InitProducerId for those without transactions.
+"""Produce: appends batches to partitions, and waits for the in-sync replicas with acks=all.
 
-Before a transactional batch opens a transaction in its partition, the coordinator is asked whether the partition is part of it;
-from v12 on it becomes one by being asked about (KIP-890). Source: ``KafkaApis.handleProduceRequest``,
-``ReplicaManager.handleProduceAppend``, ``TransactionCoordinator.handleInitProducerId``.
+Before a transactional batch opens a transaction in its partition, the transaction coordinator verifies that the partition was
+added to the transaction; from version 12 on, this request adds it (KIP-890). Source: ``KafkaApis.handleProduceRequest``,
+``ReplicaManager.handleProduceAppend``.
 """
 
 import uuid
@@ -24,7 +24,6 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite
 from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
-from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -38,7 +37,6 @@ from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
     MAGIC,
-    NO_PRODUCER_ID,
     TRANSACTIONAL,
     UP_TO_PRODUCER_ID_BYTES,
     UP_TO_SEQUENCE_BYTES,
@@ -56,7 +54,7 @@ _NO_EPOCH = -1
 
 
 ADMIN_CLIENT_ID = "__admin_client"
-"""The client id under which internal topics may be written to."""
+"""The client id that may write to internal topics."""
 
 _LEADER_FROM = 10  # KIP-951
 _ABORTABLE_FROM = 11  # KIP-890: TRANSACTION_ABORTABLE
@@ -65,7 +63,7 @@ _NOBODY = -1
 _SMALL_BYTES = 8_000
 _ALL = -1
 _VALID_ACKS = frozenset({_ALL, 0, 1})
-# The coordinator says these when it is asked too early; older clients know another error as a reason to try again.
+# Errors of a coordinator that is not ready; the response has NOT_ENOUGH_REPLICAS instead, which older clients retry.
 _TO_BE_TRIED_AGAIN = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -74,7 +72,7 @@ _TO_BE_TRIED_AGAIN = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-# Kafka answers these without the log start offset: it expects them, and has not looked at the log by then.
+# For these errors, which it expects, Kafka responds without the log start offset.
 _EXPECTED = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -86,7 +84,7 @@ _EXPECTED = frozenset(
 
 
 class _Target(NamedTuple):
-    """A partition as the request names it."""
+    """A partition as the request names it: by topic id or by name."""
 
     topic_id: uuid.UUID | None
     topic: str
@@ -104,7 +102,7 @@ _Logs = dict[_Target, tuple[PartitionLog, bytes]]
 
 
 class _Write(NamedTuple):
-    """The transactional batches of a request, all of one producer: ``headers`` has the header of each."""
+    """The transactional batches of a request, all of one producer; ``headers`` has their headers."""
 
     producer_id: int
     producer_epoch: int
@@ -112,7 +110,7 @@ class _Write(NamedTuple):
 
 
 class _RefusedError(Exception):
-    """The whole request is refused, before anything is stored; ``message`` is for the producer."""
+    """The whole request is refused, and nothing is stored; ``message`` is for the producer."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(error, message)
@@ -121,14 +119,14 @@ class _RefusedError(Exception):
 
 
 def handle_produce(broker: Broker, ctx: HandlerContext, call: Call, request: ProduceRequest) -> None:
-    """Append one batch to each partition; the partitions fare independently."""
+    """Append one batch to each partition; each partition succeeds or fails on its own."""
     _Produce(broker, call, request, ctx.now_ms).go_on(ctx)
 
 
 class _Produce:
-    """One Produce, from request to response. It may wait for the coordinator of its transaction, and for checks done aside.
+    """One Produce, from request to response. It may wait for the transaction coordinator, or for validation in the background.
 
-    Each time it goes on it looks anew at which topics there are.
+    Topics are looked up again after each wait.
     """
 
     __slots__ = ("_checks", "_errors", "_is_written", "_request", "_shown", "_started_ms", "broker", "call")
@@ -139,15 +137,15 @@ class _Produce:
         self._request = request
         self._started_ms = now_ms
         self._errors: Mapping[TopicPartition, ErrorCode] | None = None
-        """The partitions that must not be written to, once the coordinator was asked."""
+        """The partitions that must not be written to; None until the coordinator was asked."""
         self._shown: dict[TopicPartition, VerificationState] = {}
         self._checks: _Checks | None = None
-        """What checking the batches came to, if that was done aside."""
+        """The results of validation in the background, if there was any."""
         self._is_written = False
-        """Has it taken the time that the disk takes?"""
+        """Has the delay of a slow disk passed?"""
 
     def go_on(self, ctx: HandlerContext) -> None:
-        """Answer, or have done first what has to be done first."""
+        """Append and respond, or start what has to be done before: verification, validation, the write to a slow disk."""
         broker, call, request = self.broker, self.call, self._request
         batches = _batches(broker, request)
         try:
@@ -156,7 +154,7 @@ class _Produce:
             write = _transactional_write(good) if self._errors is None else None
         except _RefusedError as refusal:
             if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
-                return  # Kafka fails over records that are null even when it says no, and never says anything any more
+                return  # with null records Kafka throws again while it builds the error response, and never responds
             self.respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target in batches})
             return
         if write is not None and (self._verifies or self._adds):
@@ -176,7 +174,7 @@ class _Produce:
             return
         grown: list[tuple[Topic, int]] = []
         tried = {target: self._append(ctx, target, log, records, grown) for target, (log, records) in good.items()}
-        # The order of Kafka's response: what was not verified, what was tried, what is not there, and what is no batch.
+        # The order of Kafka's response: unverified, appended or failed, unknown partitions, malformed batches.
         outcomes = unverified | tried | missing | malformed
         unreplicated = [
             (target, log)
@@ -206,13 +204,13 @@ class _Produce:
         return self.call.version >= _ADDS_FROM
 
     def _verify(self, ctx: HandlerContext, good: _Logs, write: _Write) -> None:
-        """Ask the coordinator about the partitions in which the transaction is not open yet, and then go on."""
+        """Verify with the coordinator the partitions in which the transaction is not open yet, then continue."""
         refused: dict[TopicPartition, ErrorCode] = {}
         self._shown = {}
         for target, header in write.headers.items():
             topic = self.broker.topics.get(target.topic)
             if topic is not None and not self.broker.leads(self.call, topic, target.partition):
-                continue  # which is what the producer will be told
+                continue  # it will fail with NOT_LEADER_OR_FOLLOWER
             try:
                 shown = good[target][0].producers.start_verification(
                     write.producer_id, write.producer_epoch, header.base_sequence, ctx.now_ms, adds=self._adds
@@ -251,7 +249,7 @@ class _Produce:
     # --- appending
 
     def _waits_for_disk(self, ctx: HandlerContext, good: _Logs) -> bool:
-        """Is anything to be appended to a disk that is slow? Then this goes on when the time for that is over."""
+        """Does the append have to wait for a slow disk? If so, it continues after the delay."""
         broker, call, request = self.broker, self.call, self._request
         here = broker.cluster.id_of(call)
         if self._is_written or request.acks not in _VALID_ACKS or not broker.disks.takes_time(here):
@@ -269,7 +267,7 @@ class _Produce:
     def _append(
         self, ctx: HandlerContext, target: _Target, log: PartitionLog, records: bytes, grown: list[tuple[Topic, int]]
     ) -> PartitionProduceResponse:
-        """Append to one partition, and note it in ``grown`` if there is more in it now."""
+        """Append to one partition; adds it to ``grown`` unless the batch is a duplicate."""
         broker, call = self.broker, self.call
         if self._request.acks not in _VALID_ACKS:
             return _failed(target, ErrorCode.INVALID_REQUIRED_ACKS)
@@ -307,7 +305,7 @@ class _Produce:
         )
 
     def elsewhere(self, target: _Target, failed: PartitionProduceResponse) -> PartitionProduceResponse:
-        """``failed`` because another broker leads: with that, if the producer is new enough to be told."""
+        """``failed`` with the current leader, if the version of the request has it (KIP-951)."""
         topic = self.broker.topics.get(target.topic)
         if topic is None or self.call.version < _LEADER_FROM:
             return failed
@@ -316,7 +314,8 @@ class _Produce:
         return replace(failed, current_leader=leader)
 
     def respond(self, ctx: HandlerContext, outcomes: _Outcomes) -> None:
-        """The response; with acks=0 there is none, and the connection closes if anything failed, for the producer to notice."""
+        """Send the response; with acks=0 there is none, but after an error the connection is closed, so that the producer
+        notices."""
         if self._request.acks != 0:
             topics: dict[tuple[uuid.UUID | None, str], list[PartitionProduceResponse]] = {}
             for target, outcome in outcomes.items():
@@ -344,9 +343,9 @@ class _Produce:
 
 
 class _DelayedProduce:
-    """A Produce with acks=all that waits, until ``until_ms``, for replicas that are in sync and behind.
+    """A Produce with acks=all that waits for the in-sync replicas, until ``until_ms`` at most.
 
-    It is answered as a whole when the last of its partitions is done. Source: ``DelayedProduce``.
+    The response is sent when the last of its partitions is complete. Source: ``DelayedProduce``.
     """
 
     def __init__(
@@ -361,7 +360,7 @@ class _DelayedProduce:
         self._timers = broker.timers
         self._key = TimerKey("produce", f"connection {call.connection_id}", f"request {call.correlation_id}")
         self._waits = {
-            target: broker.replication.wait(log, log.log_end_offset, partial(self._done, target))
+            target: broker.high_watermarks.wait(log, log.log_end_offset, partial(self._done, target))
             for target, log in waits_for
         }
         self._timers.schedule(self._key, until_ms, self._timed_out)
@@ -384,7 +383,7 @@ class _DelayedProduce:
 
 
 def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | None]:
-    """The records of each partition; the last word counts for one that is named twice."""
+    """The records of each partition; the last ones of a partition that is named twice."""
     batches: dict[_Target, bytes | None] = {}
     for topic in request.topic_data:
         name = topic.name
@@ -396,7 +395,7 @@ def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | N
 
 
 def _refuse_transactions(batches: Iterable[bytes | None], transactional_id: str | None) -> None:
-    """Raises _RefusedError if a batch is transactional and there is no transactional id, or if it is too odd to tell."""
+    """Raises _RefusedError for a transactional batch without transactional id, and for a malformed batch."""
     for records in filter(None, batches):
         try:
             first = next(iter_batch_extents(records), None)
@@ -408,14 +407,14 @@ def _refuse_transactions(batches: Iterable[bytes | None], transactional_id: str 
 
 
 def _transactional_write(good: _Logs) -> _Write | None:
-    """What of the batches is transactional and has a producer.
+    """The transactional batches with a producer id; None if there are none.
 
-    Raises _RefusedError if there are several producers, or where Kafka fails over a batch that ends before its sequence number.
+    Raises _RefusedError for several producers, or for a batch that ends before its sequence number, over which Kafka throws.
     """
     headers: dict[_Target, BatchHeader] = {}
     for target, (_, records) in good.items():
         if not records[ATTRIBUTES_BYTE] & TRANSACTIONAL:
-            continue  # as most are
+            continue  # not transactional, as most
         header = read_header(records[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0"))
         if header.has_producer_id:
             if header.size < UP_TO_SEQUENCE_BYTES:
@@ -429,7 +428,7 @@ def _transactional_write(good: _Logs) -> _Write | None:
 
 
 def _unverified(target: _Target, error: ErrorCode, *, adds: bool) -> PartitionProduceResponse:
-    """What a producer is told if the coordinator says ``error``."""
+    """The error response for a partition that the coordinator refused with ``error``."""
     if error == ErrorCode.INVALID_TXN_STATE:
         return _failed(target, error, "Partition was not added to the transaction")
     if error in _TO_BE_TRIED_AGAIN or (error == ErrorCode.CONCURRENT_TRANSACTIONS and not adds):
@@ -439,10 +438,10 @@ def _unverified(target: _Target, error: ErrorCode, *, adds: bool) -> PartitionPr
 
 
 def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]) -> tuple[_Logs, _Outcomes, _Outcomes]:
-    """(log and batch of each partition, what is not there, what is no batch).
+    """(log and batch of each valid partition, responses for unknown partitions, responses for malformed batches).
 
-    Raises _RefusedError where Kafka fails over one with an exception that it does not expect: over none at all, over a number
-    that is no compression (only old versions have it looked at), and over one that ends before the producer's id.
+    Raises _RefusedError where Kafka throws an unexpected exception: for missing records, an unknown compression type (checked
+    in old versions only), and a batch that ends before the producer id.
     """
     good: _Logs = {}
     missing: _Outcomes = {}
@@ -470,7 +469,7 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
 
 
 def _long_checks(request: ProduceRequest, good: _Logs, now_ms: int) -> BackgroundWork[_Checks] | None:
-    """The checks of all batches, if they take too long together to be done in the loop."""
+    """The validation of all batches, if it takes too long for the event loop; else None."""
     if request.acks not in _VALID_ACKS or sum(_walk_bytes(records) for _, records in good.values()) <= INLINE_BYTES:
         return None
     return _checks([(target, log.validator, records) for target, (log, records) in good.items()], now_ms)
@@ -478,15 +477,15 @@ def _long_checks(request: ProduceRequest, good: _Logs, now_ms: int) -> Backgroun
 
 def _walk_bytes(records: bytes) -> int:
     if len(records) <= _SMALL_BYTES and not records[ATTRIBUTES_BYTE] & COMPRESSION_MASK:
-        return 0  # as most are
+        return 0  # uncompressed, as most
     try:
         return validation_cost(records, read_header(records))
     except BatchError:
-        return 0  # it will be refused for what its header says
+        return 0  # it will be refused because of its header
 
 
 def _checks(batches: Sequence[tuple[_Target, LogValidator, bytes]], now_ms: int) -> BackgroundWork[_Checks]:
-    """What checking each of ``batches`` comes to; only one of them is unpacked at a time."""
+    """The validation of ``batches`` in the background; only one of them is unpacked at a time."""
     outcomes: _Checks = {}
     for target, validator, records in batches:
         try:
@@ -513,18 +512,3 @@ def _failed(
         record_errors=errors,
         error_message=message,
     )
-
-
-def handle_init_producer_id(broker: Broker, ctx: HandlerContext, call: Call, request: InitProducerIdRequest) -> None:
-    """Hand out the next producer id, with epoch 0, to a producer without a transactional id.
-
-    One that asks again gets another one.
-    """
-    error = ErrorCode.INVALID_REQUEST
-    if (request.producer_id == NO_PRODUCER_ID) == (request.producer_epoch == _NO_EPOCH):
-        try:
-            ctx.reply(call, InitProducerIdResponse(producer_id=broker.new_producer_id(call.broker), producer_epoch=0))
-            return
-        except BatchError as problem:
-            error = problem.error
-    ctx.reply(call, InitProducerIdResponse(error_code=error, producer_id=NO_PRODUCER_ID, producer_epoch=_NO_EPOCH))

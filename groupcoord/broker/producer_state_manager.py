@@ -1,9 +1,8 @@
-"""What a log remembers of its producers: epochs, their last five batches, and open transactions (KIP-98, KIP-890).
+"""The state of the producers of a log: epochs, their last five batches, and open transactions (KIP-98, KIP-890).
 
-A batch that is among the five is a repetition and is acknowledged with the offset it got then; any other has to follow the last
-one's sequence number. A transaction opens with its first batch and ends with its marker; until then nothing from its first
-offset on is stable. Source: ``ProducerStateManager``, ``ProducerAppendInfo``, ``ProducerStateEntry``,
-``VerificationStateEntry``.
+A batch that is among the five is a duplicate and is acknowledged with its first offset; any other has to continue the sequence
+numbers. A transaction opens with its first batch and ends with its marker; meanwhile the last stable offset does not pass its
+first offset. Source: ``ProducerStateManager``, ``ProducerAppendInfo``, ``ProducerStateEntry``, ``VerificationStateEntry``.
 """
 
 from bisect import insort
@@ -28,11 +27,11 @@ NO_OFFSET = -1
 LAST_PRODUCER_EPOCH = (1 << 15) - 1
 _UNKNOWN_VERSION = -1
 _EPOCH_FOR_EACH_TRANSACTION = 2
-"""The transaction.version since which a marker's epoch is larger than that of the records it ends (KIP-890)."""
+"""The transaction.version since which a marker's epoch is larger than that of its transaction's records (KIP-890)."""
 
 
 class BatchMetadata(NamedTuple):
-    """A batch that was appended: where its sequence numbers and offsets end, and its largest timestamp (ms)."""
+    """An appended batch: its last sequence number and offset, and its largest timestamp (ms)."""
 
     last_sequence: int
     last_offset: int
@@ -51,10 +50,10 @@ class BatchMetadata(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted, as a log's index of such knows it. Source: ``AbortedTxn``.
+    """An entry of the transaction index. Source: ``AbortedTxn``.
 
-    ``first_offset`` is that of its first record, ``last_offset`` that of its marker, and ``last_stable_offset`` the log's when
-    it had ended: the first offset of the oldest transaction that was open still, or what follows the marker.
+    ``first_offset`` is that of the transaction's first record, ``last_offset`` that of its marker, and ``last_stable_offset``
+    the log's after the marker: the first offset of the oldest transaction that was still open, or the offset after the marker.
     """
 
     producer_id: int
@@ -64,10 +63,10 @@ class AbortedTransaction(NamedTuple):
 
 
 class ProducerStateEntry:
-    """One producer as one log knows it: ``batches`` are of ``epoch``, the last at most five of it, oldest first.
+    """The state of one producer: ``batches`` are its last batches in ``epoch``, at most five, oldest first.
 
-    ``last_timestamp_ms`` is that of the last batch or marker, ``coordinator_epoch`` the last marker's, and
-    ``current_txn_first_offset`` where the open transaction begins. There are no batches if a marker brought a new epoch.
+    ``last_timestamp_ms`` is that of the last batch or marker, ``coordinator_epoch`` that of the last marker, and
+    ``current_txn_first_offset`` where the open transaction begins. After a marker with a new epoch there are no batches.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp_ms")
@@ -90,23 +89,23 @@ class ProducerStateEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def keep(self, batch: BatchMetadata) -> None:
-        """``batch`` is its last one."""
+        """Add its last batch."""
         self.batches = (*self.batches, batch)[-BATCHES_TO_RETAIN:]
 
     def move_to(self, epoch: int) -> None:
-        """Its batches are of ``epoch`` from now on."""
+        """Set its epoch; batches of another epoch are dropped."""
         if self.epoch != epoch:
             self.epoch = epoch
             self.batches = ()
 
 
 class VerificationState:
-    """A producer of which the coordinator is asked whether the partition is in its transaction.
+    """A verification by the transaction coordinator whether the partition is in a producer's transaction.
 
-    It lasts until a batch of the transaction or its marker is appended. A batch has to show the object that was made when the
-    coordinator was asked: if that is another one by then, the transaction has ended meanwhile. What failed and is sent again
-    must not be overtaken by what follows it: nothing behind ``lowest_sequence``, the lowest of ``epoch`` that was seen, is
-    appended first. ``adds``: partitions are added to the transaction by writing to them (KIP-890, Produce v12).
+    It lasts until a batch or the marker of the transaction is appended. A batch has to present the object that was created for
+    the request to the coordinator: if another one has replaced it, that transaction has ended. A batch must not overtake an
+    earlier one that failed and is retried: ``lowest_sequence`` is the lowest of ``epoch`` so far, and has to be appended first.
+    ``adds``: the write itself adds the partition to the transaction (KIP-890, Produce v12).
     """
 
     __slots__ = ("adds", "epoch", "lowest_sequence", "started_ms")
@@ -118,13 +117,13 @@ class VerificationState:
         self.started_ms = now_ms
 
     def seen(self, sequence: int, epoch: int) -> None:
-        """A batch that begins with ``sequence`` wants to be appended."""
+        """Record that a batch that begins with ``sequence`` is to be appended."""
         if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
             self.epoch, self.lowest_sequence = epoch, sequence
 
 
 class ProducerStateManager:
-    """The producers of one log. ``partition`` is its name, ``topic-0``, for messages."""
+    """The producers of one log. ``partition`` is the log's name, ``topic-0``, for messages."""
 
     __slots__ = ("_entries", "_ongoing", "_unreplicated", "_verifications", "partition")
 
@@ -132,30 +131,30 @@ class ProducerStateManager:
         self.partition = partition
         self._entries: dict[int, ProducerStateEntry] = {}
         self._verifications: dict[int, VerificationState] = {}
-        self._ongoing: list[tuple[int, int]] = []  # first offset and producer id of each open transaction, in order
+        self._ongoing: list[tuple[int, int]] = []  # (first offset, producer id) of each open transaction, in order
         self._unreplicated: list[
             tuple[int, int]
-        ] = []  # first and last offset of each that has ended, as far as is known
+        ] = []  # (first offset, marker's offset) of ended transactions whose markers may not be replicated
 
     def __len__(self) -> int:
-        """How much there is that can be forgotten one day."""
+        """The number of entries that can expire."""
         return len(self._entries) + len(self._verifications)
 
     def __getitem__(self, producer_id: int) -> ProducerStateEntry:
-        """What is known of the producer. Raises KeyError."""
+        """The state of a producer. Raises KeyError."""
         return self._entries[producer_id]
 
     def items(self) -> Iterable[tuple[int, ProducerStateEntry]]:
-        """Every producer id, and what is known of it."""
+        """(producer id, state) of all producers."""
         return self._entries.items()
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins; None if none is open."""
+        """The first offset of the oldest open transaction; None if none is open."""
         return self._ongoing[0][0] if self._ongoing else None
 
     def first_unstable_at(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins that is open, or whose marker is not below ``high_watermark``.
+        """The first offset of the oldest transaction that is open, or whose marker is not below ``high_watermark``.
 
         Source: ``ProducerStateManager.unreplicatedTxns``.
         """
@@ -167,16 +166,16 @@ class ProducerStateManager:
         return unreplicated if first is None else min(first, unreplicated)
 
     def replicated(self, high_watermark: int) -> None:
-        """All replicas in sync have what lies before ``high_watermark``: transactions whose markers are there are over."""
+        """Forget the ended transactions whose markers are below ``high_watermark``."""
         if self._unreplicated:
             self._unreplicated = [ended for ended in self._unreplicated if ended[1] >= high_watermark]
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Has the producer a transaction open here, in that epoch?"""
+        """Has the producer an open transaction in this log, in that epoch?"""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset is not None and entry.epoch == epoch
 
-    # --- what a log has
+    # --- restoring, appending
 
     def restore(
         self,
@@ -188,7 +187,7 @@ class ProducerStateManager:
         coordinator_epoch: int = NO_EPOCH,
         current_txn_first_offset: int | None = None,
     ) -> None:
-        """Know of a producer what a snapshot has kept. ``last`` is its last batch, whose time counts if there is one."""
+        """Restore a producer from a snapshot. ``last`` is its last batch, whose timestamp replaces ``last_timestamp_ms``."""
         entry = self._entries[producer_id] = ProducerStateEntry(epoch)
         entry.last_timestamp_ms = last_timestamp_ms
         entry.coordinator_epoch = coordinator_epoch
@@ -199,10 +198,10 @@ class ProducerStateManager:
             self._open_transaction(producer_id, entry, current_txn_first_offset)
 
     def replay(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
-        """A batch that the log has, from ``header`` on: the transaction that it ends, if it was aborted.
+        """Apply a batch of the log; returns the transaction that it aborts, if it is such a marker.
 
-        Only of a marker the whole ``batch`` is looked at. Compaction may have left no more of one than its header.
-        Raises BatchError, InvalidRecordsError.
+        Only of a marker the whole ``batch`` is read. Compaction may have left only its header. Raises BatchError,
+        InvalidRecordsError.
         """
         if not header.has_producer_id:
             return None
@@ -216,7 +215,7 @@ class ProducerStateManager:
         return self.end_transaction(marker, header.base_offset, end.timestamp_ms)
 
     def appended(self, header: BatchHeader) -> None:
-        """The batch, at its offset, is in the log; it is no marker."""
+        """Apply an appended batch, which is not a marker."""
         entry = self._moved_to(header.producer_id, header.producer_epoch)
         kept = BatchMetadata(
             header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms
@@ -229,13 +228,13 @@ class ProducerStateManager:
             self._verifications.pop(header.producer_id, None)
 
     def end_transaction(self, marker: TransactionMarker, offset: int, timestamp_ms: int) -> AbortedTransaction | None:
-        """``marker`` is in the log at ``offset``: the transaction that it ends, if it was aborted and had records here."""
+        """Apply ``marker`` at ``offset``; returns the transaction if it was aborted and has records in this log."""
         producer_id = marker.producer_id
         entry = self._moved_to(producer_id, marker.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = timestamp_ms
         verification = self._verifications.get(producer_id)
-        # The marker may come when the next transaction, whose epoch it has, is about to begin.
+        # With KIP-890 the marker has the epoch of the next transaction, whose verification may already have started.
         if verification is not None and not (verification.adds and verification.epoch == marker.producer_epoch):
             del self._verifications[producer_id]
         aborted = self.aborted_by(marker, offset)
@@ -246,7 +245,7 @@ class ProducerStateManager:
         return aborted
 
     def aborted_by(self, marker: TransactionMarker, offset: int) -> AbortedTransaction | None:
-        """The open transaction that ``marker`` aborts when it is at ``offset``; None if it commits, or nothing is open."""
+        """The open transaction that ``marker`` at ``offset`` aborts; None if it commits, or no transaction is open."""
         entry = self._entries.get(marker.producer_id)
         if marker.committed or entry is None or entry.current_txn_first_offset is None:
             return None
@@ -255,7 +254,8 @@ class ProducerStateManager:
         return AbortedTransaction(marker.producer_id, entry.current_txn_first_offset, offset, stable)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers without a transaction that have not written for ``expiration_ms`` (producer.id.expiration.ms)."""
+        """Forget producers that have no open transaction and have not written for ``expiration_ms``
+        (producer.id.expiration.ms)."""
         self._entries = {
             producer_id: entry
             for producer_id, entry in self._entries.items()
@@ -278,10 +278,10 @@ class ProducerStateManager:
         entry.current_txn_first_offset = first_offset
         insort(self._ongoing, (first_offset, producer_id))
 
-    # --- what may be appended
+    # --- checks before an append
 
     def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
-        """The kept batch that this one repeats: of the same epoch, with exactly its sequence numbers."""
+        """The kept batch of which this one is a duplicate: the same epoch and the same sequence numbers."""
         entry = self._entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
@@ -293,10 +293,11 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, adds: bool
     ) -> VerificationState | None:
-        """What a transactional batch has to show when it is appended, for which the coordinator is to be asked first.
+        """Start the verification of a transactional batch with the coordinator; returns what the batch presents when it is
+        appended.
 
-        ``sequence`` is the batch's first. None: the transaction is open here already, and nobody is to be asked.
-        Raises BatchError(INVALID_PRODUCER_EPOCH).
+        ``sequence`` is the batch's first. None: the transaction is already open here and needs no verification. Raises
+        BatchError(INVALID_PRODUCER_EPOCH).
         """
         self._check_epoch(producer_id, epoch)
         if self.has_ongoing_transaction(producer_id, epoch):
@@ -308,9 +309,9 @@ class ProducerStateManager:
         return state
 
     def check_verified(self, header: BatchHeader, shown: VerificationState | None) -> None:
-        """May the transactional batch be appended, as far as its transaction goes? Raises BatchError.
+        """Check that the transactional batch belongs to an open transaction or was verified. Raises BatchError.
 
-        ``shown`` is what ``start_verification`` gave.
+        ``shown`` is what ``start_verification`` returned.
         """
         if self.has_ongoing_transaction(header.producer_id, header.producer_epoch):
             return
@@ -319,22 +320,22 @@ class ProducerStateManager:
             raise BatchError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
     def check(self, header: BatchHeader) -> None:
-        """May the batch of a client, already at its offset, be appended? Raises BatchError."""
+        """Check the epoch, sequence and transaction of a client's batch, which is at its offset. Raises BatchError."""
         self._check_epoch(header.producer_id, header.producer_epoch)
         self._check_sequence(header)
         self._check_in_transaction(header)
 
     def check_own(self, header: BatchHeader) -> None:
-        """May a coordinator's batch for a producer be appended? Sequence numbers do not count. Raises BatchError."""
+        """Check a coordinator's batch for a producer; its sequence numbers are not checked. Raises BatchError."""
         self._check_epoch(header.producer_id, header.producer_epoch)
         self._check_in_transaction(header)
 
     def check_marker(self, marker: TransactionMarker) -> None:
-        """May the end of a transaction be appended? Raises BatchError.
+        """Check a transaction marker. Raises BatchError.
 
         The error is INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or UNKNOWN_SERVER_ERROR for transaction.version -1.
-        Where each transaction has an epoch of its own the marker's is larger than that of the records, unless it is a
-        repetition: then nothing is open, or there is no larger epoch.
+        With transaction.version 2 the marker's epoch must be larger than that of the records, unless it is a duplicate: then no
+        transaction is open, or the epoch is the largest.
         """
         entry = self._entries.get(marker.producer_id) or ProducerStateEntry(NO_EPOCH)
         self._check_epoch(marker.producer_id, marker.producer_epoch)
@@ -367,10 +368,10 @@ class ProducerStateManager:
             )
 
     def _check_sequence(self, header: BatchHeader) -> None:
-        """A producer that is not known here may start anywhere, because its earlier batches may be gone by retention.
+        """Check that the batch continues the sequence numbers. Raises BatchError.
 
-        One that has written without an epoch may go on anywhere, and one whose partitions are added by its writes starts with
-        0 nevertheless. Raises BatchError.
+        A producer without state may start anywhere, because retention may have deleted its earlier batches; so may one without
+        an epoch. A producer whose writes add partitions to its transactions has to start with 0.
         """
         entry = self._entries.get(header.producer_id)
         verification = self._verifications.get(header.producer_id)

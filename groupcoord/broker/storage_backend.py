@@ -1,7 +1,7 @@
-"""Where topics and logs are kept: in memory, unless the node was given a storage that keeps them somewhere else too.
+"""The interface between broker and storage, and its implementation in memory: StorageBackend for topics, LogBackend for logs.
 
-The broker tells its storage what is to be kept before it counts as done. A storage that cannot keep it says so with a
-BatchError(KAFKA_STORAGE_ERROR), and then nothing has changed. ``groupcoord.storage`` has one that writes Kafka's own files.
+The broker tells its storage of a change before it reports success. A storage that cannot store it raises
+BatchError(KAFKA_STORAGE_ERROR), and then nothing has changed. ``groupcoord.storage`` implements it with Kafka's file formats.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class Segment(SliceableSegment, Protocol):
-    """A stretch of a log as the log sees it. Times are milliseconds. See LogSegment, which has it in memory."""
+    """A segment as the log uses it. Times are milliseconds. See LogSegment, the implementation in memory."""
 
     @property
     def base_offset(self) -> int:
-        """Where it begins."""
+        """The base offset."""
 
     @property
     def size(self) -> int:
@@ -40,39 +40,39 @@ class Segment(SliceableSegment, Protocol):
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """What counts for retention: the largest timestamp; without any, the time of the last append."""
+        """The timestamp that counts for retention: the largest one, or the time of the last append if there is none."""
 
     def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
-        """Add a batch that lies behind all others."""
+        """Append a batch."""
 
     @property
     def aborted(self) -> Sequence[AbortedTransaction]:
-        """The aborted transactions whose markers it has, in order."""
+        """The aborted transactions whose markers are in it, in order."""
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """The batch that was appended last is the marker of ``aborted``."""
+        """Record that the last batch is the marker of ``aborted``."""
 
     def upper_bound(self, position: int) -> int | None:
-        """An offset that is not before ``position``, as near as the index of offsets knows one. None: it knows none."""
+        """An offset of an index entry at or after ``position``; None if there is none."""
 
     def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
-        """How old it is at an append of ``timestamp_ms``."""
+        """The age of the segment at an append of ``timestamp_ms``."""
 
     def is_full_for(self, last_offset: int) -> bool:
-        """Can a batch that ends with ``last_offset`` not be found in it any more?"""
+        """Is ``last_offset`` too far from the base offset for the offset index?"""
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that holds ``offset`` or a later one."""
+        """The first batch that contains ``offset`` or a later one."""
 
     def first_record_since(self, timestamp_ms: int, start_offset: int, find: BatchSearch = ...) -> Record | None:
-        """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
+        """The first record from ``start_offset`` on whose timestamp is at least ``timestamp_ms``."""
 
     def latest_record(self, find: BatchSearch = ...) -> Record | None:
-        """The first record that has the largest timestamp of all, or None if there is no record."""
+        """The first record with the largest timestamp, or None if there is no record."""
 
 
 class LogState(Protocol):
-    """What a backend reads of the log whose segments it keeps. See PartitionLog."""
+    """The parts of a log that its backend reads. See PartitionLog."""
 
     name: str
     settings: LogConfig
@@ -83,7 +83,7 @@ class LogState(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The offset up to which all replicas in sync have the records."""
+        """The offset that all in-sync replicas have reached."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -91,17 +91,17 @@ class LogState(Protocol):
 
 
 class TruncatedLog(NamedTuple):
-    """What is left of a log that was truncated."""
+    """The remaining contents of a truncated log."""
 
     segments: list[Segment]
     producers: ProducerStateManager
 
 
 class LogBackend:
-    """Where the segments of one log are kept: in memory, unless a storage has a backend of its own."""
+    """The storage of one log's segments: in memory, unless overridden."""
 
     def new_segment(self, log: LogState, base_offset: int, now_ms: int) -> Segment:
-        """An empty segment to go on with; nothing more will be appended to those before. Raises BatchError."""
+        """Create the next segment; the earlier ones will not be appended to. Raises BatchError."""
         return LogSegment(base_offset, now_ms, index_interval_bytes=log.settings.index_interval_bytes)
 
     def append(
@@ -113,45 +113,45 @@ class LogBackend:
         now_ms: int,
         aborted: AbortedTransaction | None = None,
     ) -> None:
-        """Add a batch to the last segment, and have it where flush.messages wants it. Raises BatchError.
+        """Append a batch to the last segment, and flush it if flush.messages says so. Raises BatchError.
 
-        ``aborted`` is the transaction that it ends, if it is the marker of one that is aborted.
+        ``aborted`` is the transaction that the batch aborts, if it is such a marker.
         """
         segment.append(batch, header, now_ms)
         if aborted is not None:
             segment.append_aborted(aborted)
 
     def writing(self, _log: LogState, _cleaned: LogSegment) -> BackgroundWork[None]:
-        """Write down a segment that is to replace others; this may happen while the log is used. Raises BatchError, OSError."""
+        """Background work that writes a cleaned segment; the log may be used meanwhile. Raises BatchError, OSError."""
         yield from ()
 
     def discard(self, base_offset: int) -> None:
-        """Discard what was written of the cleaned segment that begins at ``base_offset``; the log stays as it was."""
+        """Delete the written files of the cleaned segment that begins at ``base_offset``; the log does not change."""
 
     def failed(self, error: OSError) -> BatchError:
-        """What to raise if segments could not be read, or written, and nothing has changed."""
+        """The BatchError to raise when reading or writing segments failed and nothing has changed."""
         return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def replaced(
         self, _log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
-        """Keep ``cleaned`` instead of ``old``, all of it or nothing; how the log is to see them. Raises BatchError.
+        """Replace ``old`` by ``cleaned``, all or nothing; returns the new segments. Raises BatchError.
 
-        ``written``: that has been done by ``writing``.
+        ``written``: ``writing`` has written them already.
         """
         del written  # there is nothing to write
         DELETED_SEGMENTS.add(old)
         return list(cleaned)
 
     def deleted(self, _log: LogState, segments: Sequence[Segment]) -> None:
-        """``segments``, which were the oldest of the log, are not part of it any more."""
+        """Delete ``segments``, which were the oldest of the log."""
         DELETED_SEGMENTS.add(segments)
 
     def start_moved(self, log: LogState) -> None:
-        """The log start offset has moved because of DeleteRecords: store the new one. Raises BatchError."""
+        """Store the log start offset, which DeleteRecords has advanced. Raises BatchError."""
 
     def truncated(self, log: LogState, offset: int, now_ms: int) -> TruncatedLog:
-        """Remove the batches from ``offset`` on. Producers are what the batches that stay say of them. Raises BatchError."""
+        """Remove the batches from ``offset`` on, and rebuild the producers' state from the rest. Raises BatchError."""
         producers = ProducerStateManager(log.name)
         kept: list[Segment] = []
         for segment in log.segments:
@@ -169,15 +169,15 @@ class LogBackend:
         return TruncatedLog(kept, producers)
 
     def started_over(self, log: LogState, _offset: int, _now_ms: int) -> list[Segment]:
-        """Remove everything: the next batch begins with ``offset``. Raises BatchError."""
+        """Remove everything; the next batch begins at ``offset``. Raises BatchError."""
         DELETED_SEGMENTS.add(log.segments)
         return []
 
     def epochs_changed(self, log: LogState) -> None:
-        """Another leader's epoch has begun in the log. Raises nothing: batches tell it again."""
+        """Store the leader epochs, which have changed. Raises nothing: they can be rebuilt from the batches."""
 
     def flush_if_due(self, _log: LogState, _now_ms: int) -> bool:
-        """Flush what has waited for flush.ms; does anything wait still?"""
+        """Flush if flush.ms has passed; returns whether anything is still unflushed."""
         return False
 
 
@@ -185,7 +185,7 @@ IN_MEMORY_LOG_BACKEND = LogBackend()
 
 
 class RecoveredLog(NamedTuple):
-    """A log as it was kept."""
+    """A log recovered from storage."""
 
     backend: LogBackend
     segments: list[Segment]
@@ -197,11 +197,10 @@ class RecoveredLog(NamedTuple):
 
 
 class RecoveredTopic(NamedTuple):
-    """A topic as it was kept. ``adopted``: only its logs were, and its configurations are not known.
+    """A topic recovered from storage. ``adopted``: only its logs were found, and its configurations are unknown.
 
-    ``logs`` has for each partition the logs of its replicas by the ids of their brokers, as far as they were found, and
-    ``states`` what the partitions of a cluster of several brokers are, of which only those are in sync whose logs were found;
-    a lone broker keeps no states.
+    ``logs`` has for each partition the recovered logs of its replicas by broker id. ``states`` are the partitions of a cluster
+    of several brokers, with only those replicas in sync whose logs were found; a single broker stores no states.
     """
 
     name: str
@@ -214,7 +213,7 @@ class RecoveredTopic(NamedTuple):
 
 
 class LogDirectory(NamedTuple):
-    """A directory that keeps logs, and the size of its volume, in bytes."""
+    """A directory of logs, and the size of its volume, in bytes."""
 
     path: str
     total_bytes: int
@@ -222,16 +221,16 @@ class LogDirectory(NamedTuple):
 
 
 class StorageBackend:
-    """Where topics, configurations and producer ids are kept: nowhere, unless a storage of its own overrides this.
+    """The storage of topics, configurations and producer ids: nothing is kept, unless overridden.
 
-    What is told of a change raises BatchError.
+    Methods that store a change raise BatchError.
     """
 
     in_memory = True
-    """Is what it keeps gone when the process ends? Then it has to be bounded."""
+    """Is everything lost when the process ends? Then the size of logs is bounded."""
 
     def log(self, _topic: str, _partition: int, _broker: int) -> LogBackend:
-        """Where the log is kept that a broker has of a partition."""
+        """The backend of a broker's log of a partition."""
         return IN_MEMORY_LOG_BACKEND
 
     def topic_created(
@@ -242,58 +241,58 @@ class StorageBackend:
         configs: Mapping[str, str],
         created_ms: int,
     ) -> None:
-        """There is a topic, and each of its replicas has a log."""
+        """Store a topic, with a log for each of its replicas."""
 
     def partitions_added(self, topic_id: uuid.UUID, partitions: Sequence[PartitionState]) -> None:
-        """The topic has these partitions, too."""
+        """Store additional partitions of a topic."""
 
     def partition_changed(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
-        """A partition of a cluster of several brokers is as ``state`` says from now on.
+        """Store the new state of a partition, in a cluster of several brokers.
 
-        Each of its replicas has a log, and whoever was a replica and is none any more has none. Raises nothing: what decides of
-        partitions is not refused, and a storage that fails ends the server.
+        New replicas get a log, and the logs of removed ones are deleted. Raises nothing, because the controller's decision
+        cannot be refused; a storage that fails stops the server.
         """
 
     def topic_configured(self, topic_id: uuid.UUID, configs: Mapping[str, str]) -> None:
-        """The topic has these overrides now."""
+        """Store the overrides of a topic."""
 
     def topic_deleted(self, topic_id: uuid.UUID) -> None:
-        """The topic is gone, and its logs with it."""
+        """Delete a topic with its logs."""
 
     def resource_configured(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """A broker, a group or whatever else is no topic has these configurations now."""
+        """Store the configurations of a resource other than a topic."""
 
     def producer_ids_reserved(self, end: int) -> None:
-        """The producer ids before ``end`` have been handed out, or may be without a further word."""
+        """Store that the producer ids before ``end`` may have been given out."""
 
     def features_updated(self, features: FeatureLevels) -> None:
-        """The features have these levels now."""
+        """Store the feature levels."""
 
     def features(self) -> FeatureLevels:
-        """The levels that were kept; none if they were never changed."""
+        """The stored feature levels; empty if they were never changed."""
         return UNCHANGED
 
     def recovered_topics(self) -> Sequence[RecoveredTopic]:
-        """What was kept, in the order of the creation."""
+        """The stored topics, in the order of their creation."""
         return ()
 
     def broker_ended(self, broker: int, *, in_order: bool, lost_disk: bool) -> None:
-        """If the process ended now, would that broker have ended in order, or has it lost all that it had?"""
+        """Note how a broker ended, in case the process ends now: by a clean shutdown or not, or with its disk lost."""
 
     def unclean_brokers(self) -> frozenset[int]:
-        """The brokers of which the last life, or the last directory, ended without notice."""
+        """The brokers that did not shut down cleanly, or whose directory was lost."""
         return frozenset()
 
     def next_producer_id(self) -> int:
-        """The first producer id that has never been handed out."""
+        """The first producer id that was never given out."""
         return 0
 
     def log_directory(self, _broker: int) -> LogDirectory | None:
-        """The directory that keeps the logs of a broker; None: they are in memory."""
+        """The log directory of a broker; None if logs are in memory."""
         return None
 
     def checkpoint(self) -> None:
-        """Write down what makes the next start short."""
+        """Write checkpoints, such as recovery points, that make the next start shorter."""
 
 
 IN_MEMORY_STORAGE = StorageBackend()
@@ -301,7 +300,7 @@ IN_MEMORY_STORAGE = StorageBackend()
 
 @contextlib.contextmanager
 def storage_errors_as_api_errors() -> Iterator[None]:
-    """Raises ApiError instead of a BatchError of the storage: the request that caused it is refused."""
+    """Turns a BatchError of the storage into an ApiError, which refuses the request."""
     try:
         yield
     except BatchError as problem:

@@ -1,7 +1,7 @@
 """CreateTopics (versions 2–7), DeleteTopics (1–6) and CreatePartitions (0–3).
 
-Every check is one that Kafka's controller makes, in its order and words. Source: ``ControllerApis`` for what concerns a whole
-request, ``ReplicationControlManager`` for one topic, ``DefaultAutoTopicCreationManager``.
+The checks are those of Kafka's controller, in its order and with its messages. Source: ``ControllerApis`` for a whole request,
+``ReplicationControlManager`` for one topic, ``DefaultAutoTopicCreationManager``.
 """
 
 import uuid
@@ -43,7 +43,7 @@ NO_CONFIGS: Mapping[str, str] = {}
 
 
 class TopicPlan(NamedTuple):
-    """A topic that may be created; ``replicas`` are those of each of its partitions."""
+    """A topic that passed all checks; ``replicas`` are those of each of its partitions."""
 
     name: str
     replicas: list[Replicas]
@@ -51,7 +51,7 @@ class TopicPlan(NamedTuple):
 
 
 def plan_topic(broker: Broker, topic: CreatableTopic) -> TopicPlan:
-    """What creating ``topic`` comes to. Raises Refused."""
+    """Check ``topic`` and place its replicas. Raises Refused."""
     name = topic.name
     fault = topic_names.fault_text(name)
     if fault is not None:
@@ -67,7 +67,7 @@ def plan_topic(broker: Broker, topic: CreatableTopic) -> TopicPlan:
 
 
 def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig) -> dict[str, str]:
-    """The configurations, of which a later one of the same name has won. Raises Refused."""
+    """The checked configurations; the last of the same name wins. Raises Refused."""
     nulls = [one.name for one in given if one.value is None]
     if nulls:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -80,7 +80,7 @@ def _checked_configs(given: Sequence[CreatableTopicConfig], config: BrokerConfig
 
 
 def _placed(broker: Broker, topic: CreatableTopic) -> list[Replicas]:
-    """Where each partition has its replicas. Raises Refused."""
+    """The replicas of each partition. Raises Refused."""
     if topic.assignments:
         return _assigned(broker.cluster, topic)
     if topic.replication_factor < UNSET or topic.replication_factor == 0:
@@ -119,9 +119,9 @@ def _assigned(cluster: BrokerRegistry, topic: CreatableTopic) -> list[Replicas]:
 
 
 def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> None:
-    """Create the topics ``names`` that a client asked about; one that cannot be created is skipped without an error.
+    """Auto-create the topics ``names``; one that cannot be created is skipped without an error.
 
-    While the controller is away they are noted.
+    While the controller is away they are noted for later.
     """
     if not broker.cluster.has_controller:
         broker.uncreated.update(dict.fromkeys(names, now_ms))
@@ -137,7 +137,7 @@ def create_automatically(broker: Broker, now_ms: int, names: Iterable[str]) -> N
 def create_topic(
     broker: Broker, now_ms: int, name: str, partitions: int = UNSET, configs: Mapping[str, str] = NO_CONFIGS
 ) -> Topic:
-    """Create a topic with ``configs`` of its own, or, if it is one of Kafka's, as Kafka creates that. Raises Refused."""
+    """Create a topic with ``configs``; an internal topic gets Kafka's own settings. Raises Refused."""
     replicas, internal = UNSET, dict[str, str]()
     if partitions == UNSET and name in topic_names.INTERNAL:
         partitions, replicas, internal = topic_config.internal_topic(name, broker.config)
@@ -150,7 +150,7 @@ def create_topic(
 
 
 MOST_RECORDS_PER_REQUEST = 10_000
-"""What a controller writes for one request at most: a record for each topic, each partition, each configuration."""
+"""The maximum of records that a controller writes for one request: one per topic, partition and configuration."""
 
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 _DUPLICATE_NAME = "Duplicate topic name."
@@ -158,7 +158,7 @@ _UNKNOWN_ID = "This server does not host this topic ID."
 
 
 def handle_create_topics(broker: Broker, ctx: HandlerContext, call: Call, request: CreateTopicsRequest) -> None:
-    """Create the topics, or say of each why not; results come in the order asked, then duplicates, then what is forbidden."""
+    """Create topics. Results come in the order of the request, then duplicates, then topics with a forbidden name."""
     try:
         results = _create_topics(broker, ctx, request)
     except ApiError as refused:
@@ -167,7 +167,7 @@ def handle_create_topics(broker: Broker, ctx: HandlerContext, call: Call, reques
 
 
 def _check_time(timeout_ms: int, *, work: bool) -> None:
-    """A request that may take no time at all has always taken too long, if there is any ``work`` for the controller."""
+    """Raises REQUEST_TIMED_OUT for a timeout of zero or less, if there is any ``work`` for the controller."""
     if work and timeout_ms <= 0:
         raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
@@ -200,7 +200,7 @@ def _create_topics(broker: Broker, ctx: HandlerContext, request: CreateTopicsReq
 
 
 def _planned_partitions(topic: CreatableTopic, default: int) -> int:
-    """How many partitions a topic asks for, as far as that can be seen without a closer look."""
+    """The number of partitions that a topic asks for, before it is checked."""
     if topic.assignments:
         return len(topic.assignments)
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
@@ -218,7 +218,7 @@ def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
 
 
 def _created(broker: Broker, plan: TopicPlan, now_ms: int | None) -> CreatableTopicResult:
-    """Create the topic at ``now_ms``; if that is None, only validate: the answer then has an id that is not kept."""
+    """Create the topic at ``now_ms``; None: only validate, and return an id that is not stored."""
     if now_ms is None:
         topic_id = broker.topics.free_id()
     else:
@@ -237,10 +237,10 @@ def _created(broker: Broker, plan: TopicPlan, now_ms: int | None) -> CreatableTo
 
 
 def handle_delete_topics(broker: Broker, ctx: HandlerContext, call: Call, request: DeleteTopicsRequest) -> None:
-    """Delete the topics, by name or id, or say of each why not.
+    """Delete topics, by name or id.
 
-    The results may come in any order: Kafka shuffles them, so that a client cannot tell topics that do not exist from those it
-    is not allowed to see. Here they come in the order of the checks.
+    The order of the results is free: Kafka shuffles them, so that a client cannot tell missing topics from those it may not
+    see. Here they come in the order of the checks.
     """
     try:
         if not broker.config.delete_topic_enable:
@@ -253,8 +253,8 @@ def handle_delete_topics(broker: Broker, ctx: HandlerContext, call: Call, reques
 
 
 def _delete_topics(broker: Broker, ctx: HandlerContext, request: DeleteTopicsRequest) -> list[DeletableTopicResult]:
-    """What became of each topic, for a request that is in time. Raises Refused."""
-    # 1. What says neither or both, and what is said more than once.
+    """The result for each topic. Raises Refused."""
+    # 1. Topics with both name and id or neither, and duplicates.
     results, states = [], request.topics
     for state in states:
         if state.name is not None and state.topic_id is not None:
@@ -269,7 +269,7 @@ def _delete_topics(broker: Broker, ctx: HandlerContext, request: DeleteTopicsReq
     results += [_not_deleted(name, None, duplicate_name) for name, times in named.items() if times > 1]
     duplicate_id = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
     results += [_not_deleted(None, topic_id, duplicate_id) for topic_id, times in by_id.items() if times > 1]
-    # 2. Ids and names that no topic has, and a topic that is meant by both.
+    # 2. Unknown ids and names, and a topic that is requested by both.
     single_ids = [topic_id for topic_id, times in by_id.items() if times == 1]
     single_names = [name for name, times in named.items() if times == 1]
     _check_time(request.timeout_ms, work=bool(single_ids or single_names))
@@ -291,7 +291,7 @@ def _delete_topics(broker: Broker, ctx: HandlerContext, request: DeleteTopicsReq
             results.append(_not_deleted(name, topic.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)))
         else:
             doomed[topic.topic_id] = topic
-    # 3. The rest goes.
+    # 3. The others are deleted.
     for topic in doomed.values():
         broker.topics.delete(topic.name)
         results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
@@ -305,7 +305,7 @@ def _not_deleted(name: str | None, topic_id: uuid.UUID | None, refused: ApiError
 
 
 def handle_create_partitions(broker: Broker, ctx: HandlerContext, call: Call, request: CreatePartitionsRequest) -> None:
-    """Give topics more partitions, or say of each why not; duplicates come first, then the topics by Java's hash."""
+    """Add partitions to topics. Duplicates come first, then the topics in the order of Java's hash codes."""
     try:
         results = _create_partitions(broker, request)
     except ApiError as refused:
@@ -328,7 +328,7 @@ def _create_partitions(broker: Broker, request: CreatePartitionsRequest) -> list
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             added = _additional_partitions(broker, topic, asked[name], room)
             if len(added) > room:
-                # Kafka keeps the partitions that it made until it ran out of room.
+                # Kafka keeps the partitions that it created before it reached the limit.
                 if not request.validate_only:
                     topic.add_partitions(room, added[:room])
                 room = 0
@@ -344,7 +344,7 @@ def _create_partitions(broker: Broker, request: CreatePartitionsRequest) -> list
 
 
 def _additional_partitions(broker: Broker, topic: Topic, asked: CreatePartitionsTopic, most: int) -> Sequence[Replicas]:
-    """The replicas of the partitions that the topic gets on top, or of one more than ``most`` of them. Raises Refused."""
+    """The replicas of the added partitions, at most ``most`` + 1 of them. Raises Refused."""
     present = len(topic.partitions)
     if asked.count == present:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")

@@ -1,4 +1,4 @@
-"""A topic's configuration: its own overrides, else the broker's defaults; and what of it a log needs.
+"""The effective configuration of a topic: its overrides, then the broker's defaults; and LogConfig, what its logs need of it.
 
 Source: ``org.apache.kafka.storage.internals.log.LogConfig``.
 """
@@ -29,50 +29,48 @@ class LogConfig:
     compression_lz4_level: int = 9
     compression_type: str = "producer"  # or "uncompressed", "gzip", "snappy", "lz4", "zstd": what batches are stored as
     compression_zstd_level: int = 3
-    delete_retention_ms: int = 86_400_000  # how long compaction keeps a tombstone once it has met it
-    flush_messages: int = INT64_MAX  # after so many records what is kept in files is flushed to the disk
-    flush_ms: int = INT64_MAX  # and after so long
+    delete_retention_ms: int = 86_400_000  # how long compaction keeps a tombstone after it first read it
+    flush_messages: int = INT64_MAX  # the number of records after which a log file is flushed to disk
+    flush_ms: int = INT64_MAX  # the time after which it is
     index_interval_bytes: int = 4096  # of a log file between two entries of its index
-    max_compaction_lag_ms: int = INT64_MAX  # after so long a record is compacted, however few there are
+    max_compaction_lag_ms: int = INT64_MAX  # the age at which a record is compacted, whatever the dirty ratio
     max_message_bytes: int = 1_048_588  # of one batch, as it is stored
     message_timestamp_after_max_ms: int = 3_600_000  # how far a record may be ahead of the broker's clock
     message_timestamp_before_max_ms: int = INT64_MAX  # how far a record may lie behind it
     message_timestamp_type: str = "CreateTime"  # or "LogAppendTime"
-    min_cleanable_dirty_ratio: float = (
-        0.5  # so much of the log has to be new since the last compaction for the next one
-    )
-    min_compaction_lag_ms: int = 0  # before that a record is not compacted
-    min_insync_replicas: int = 1  # so many replicas, or all if there are fewer, have to be in sync for acks=all
+    min_cleanable_dirty_ratio: float = 0.5  # the share of the log that has to be dirty for a compaction
+    min_compaction_lag_ms: int = 0  # a younger record is not compacted
+    min_insync_replicas: int = 1  # the in-sync replicas that acks=all needs, or all replicas if there are fewer
     retention_bytes: int = -1  # of one partition; -1 is no limit
     retention_ms: int = 604_800_000  # -1 is no limit
     segment_bytes: int = 1_073_741_824  # what retention deletes at a time
-    segment_index_bytes: int = 10_485_760  # a segment whose index is so large is closed
+    segment_index_bytes: int = 10_485_760  # the size of the index at which a segment is closed
     memory_bytes: int = (
         -1
-    )  # of one partition, if anything may be deleted; -1 is no limit. No topic config: see topic_config
+    )  # limit of the bytes of one partition in memory, if it may delete any; -1 is no limit. Not a topic config
     segment_ms: int = 604_800_000  # a segment older than this is closed at the next append
     unclean_leader_election_enable: bool = (
-        False  # may a replica lead that was not in sync, and lose what it does not have?
+        False  # may a replica that is not in sync become leader, so that records are lost?
     )
 
     @property
     def compact(self) -> bool:
-        """Does the topic keep the newest record of each key? Then every record needs a key."""
+        """Is the topic compacted? Then every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Does the topic drop old segments by time and size?"""
+        """Are old segments deleted by time and size?"""
         return "delete" in self.cleanup_policy
 
     @property
     def log_append_time(self) -> bool:
-        """Are records stamped with the broker's clock instead of the producer's?"""
+        """Do records get the broker's timestamp instead of the producer's?"""
         return self.message_timestamp_type == "LogAppendTime"
 
 
 class Source:
-    """Where a value comes from, as DescribeConfigs numbers it (``DescribeConfigsResponse.ConfigSource``)."""
+    """The sources of a config value (``DescribeConfigsResponse.ConfigSource``)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -83,11 +81,13 @@ class Source:
     GROUP = 8
 
 
-# Deviation (bounded-memory): logs live in memory, unless there is a data directory. Where nobody says retention.bytes, which
-# means no limit, 128 MiB of each partition are kept all the same; and where somebody does, no more than that much is kept until
-# the next check of retention, if that is less. Only an explicit -1 is no limit. Segments are smaller, so that there is
-# something to delete. What waits for clients is bounded as well: of answers that nobody reads 256 MiB for all connections
-# together, beyond which who has not read for the longest time is cut off; of fetches 65,536, of which the oldest are answered.
+# Deviation (bounded-memory): without a data directory logs are in memory. If retention.bytes is not set, which means no limit
+# in
+# Kafka, a partition keeps 128 MiB; if it is set and smaller than that, a partition may still hold 128 MiB until the next
+# retention
+# check. Only an explicit -1 is no limit. Segments are smaller, so that there is something to delete. Responses that clients do
+# not read are limited to 256 MiB over all connections: beyond that, the connection that has not read for longest is closed.
+# Waiting fetches are limited to 65,536: beyond that, the oldest is answered.
 MEMORY_BYTES = 128 * 1024 * 1024
 
 _UNLIMITED = -1
@@ -99,7 +99,8 @@ _SETTINGS = tuple(
 
 
 def check(overrides: Mapping[str, str], config: BrokerConfig) -> None:
-    """May a topic be configured so? Raises InvalidValueError, in the words and order of ``LogConfig.validate``."""
+    """Validate the overrides of a topic. Raises InvalidValueError, with the messages and in the order of
+    ``LogConfig.validate``."""
     for name in hash_order(overrides):
         if name not in TOPIC:
             raise InvalidValueError.worded(f"Unknown topic config name: {name}")
@@ -124,7 +125,7 @@ def effective_values(overrides: Mapping[str, str], config: BrokerConfig) -> dict
 
 
 def default_value(row: Property, config: BrokerConfig) -> Value:
-    """What ``row`` is for a topic that does not override it (``KafkaConfig.extractLogConfigMap``)."""
+    """The value of ``row`` for a topic that does not override it (``KafkaConfig.extractLogConfigMap``)."""
     for synonym in row.synonyms:
         value = config[synonym.name]
         if value is not None:
@@ -135,7 +136,7 @@ def default_value(row: Property, config: BrokerConfig) -> Value:
 
 
 def log_config(overrides: Mapping[str, str], config: BrokerConfig) -> LogConfig:
-    """The settings of the logs of a topic with these ``overrides``, which have been checked."""
+    """The LogConfig of a topic with these ``overrides``, which have been validated."""
     values = effective_values(overrides, config)
     settings: dict[str, Any] = {field: values[name] for field, name in _SETTINGS}
     settings["cleanup_policy"] = frozenset(settings["cleanup_policy"])
@@ -145,7 +146,7 @@ def log_config(overrides: Mapping[str, str], config: BrokerConfig) -> LogConfig:
 
 
 def _memory_bytes(overrides: Mapping[str, str], config: BrokerConfig, retention_bytes: int) -> int:
-    """How much of a partition may be in memory at most, -1 for everything."""
+    """The maximum bytes of a partition in memory, -1 for no limit."""
     layers = (config.static, config.own_changes, config.default_changes)
     if "retention.bytes" in overrides or any("log.retention.bytes" in layer for layer in layers):
         return _UNLIMITED if retention_bytes < 0 else max(retention_bytes, MEMORY_BYTES)
@@ -153,7 +154,7 @@ def _memory_bytes(overrides: Mapping[str, str], config: BrokerConfig, retention_
 
 
 class Effective(NamedTuple):
-    """One configuration of a topic as the controller sees it: its text and where that comes from."""
+    """One configuration of a topic as the controller reports it: its text and source."""
 
     name: str
     text: str | None
@@ -161,9 +162,9 @@ class Effective(NamedTuple):
 
 
 def effective_texts(overrides: Mapping[str, str], config: BrokerConfig) -> Iterator[Effective]:
-    """Every configuration of a topic with these ``overrides``, by name; what is only for tests is there when it is set.
+    """Every configuration of a topic with these ``overrides``, by name; test-only ones are listed when they are set.
 
-    Texts are as they were written (``KafkaConfigSchema.resolveEffectiveTopicConfig``).
+    Texts are returned as they were set (``KafkaConfigSchema.resolveEffectiveTopicConfig``).
     """
     layers = (
         (config.own_changes, Source.DYNAMIC_BROKER),
@@ -186,7 +187,7 @@ def _from_layers(row: Property, layers: tuple[tuple[Mapping[str, str], int], ...
 
 
 def internal_topic(name: str, config: BrokerConfig) -> tuple[int, int, dict[str, str]]:
-    """How many partitions and replicas and which configurations one of Kafka's own topics has."""
+    """The partition count, replication factor and configurations of one of Kafka's internal topics."""
     prefix = _PREFIXES[name]
     configs = {**_INTERNAL_CONFIGS[name], "segment.bytes": str(config[f"{prefix}.segment.bytes"])}
     if name != topic_names.CONSUMER_OFFSETS:

@@ -1,9 +1,9 @@
-"""What may be a topic's name. Source: ``org.apache.kafka.common.internals.Topic``."""
+"""The rules for topic names, and the names of internal topics. Source: ``org.apache.kafka.common.internals.Topic``."""
 
 import re
 
 LONGEST_NAME = 249
-CLUSTER_METADATA = "__cluster_metadata"  # KRaft's own log: no topic can have its name
+CLUSTER_METADATA = "__cluster_metadata"  # KRaft's metadata log: no topic may have this name
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
@@ -13,7 +13,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def fault_of(name: str) -> str | None:
-    """Why ``name`` cannot be a topic's name, in Kafka's words, or None."""
+    """Why ``name`` is not a valid topic name, in Kafka's words; None if it is valid."""
     if not name:
         return "the empty string is not allowed"
     if name in {".", ".."}:
@@ -26,11 +26,11 @@ def fault_of(name: str) -> str | None:
 
 
 def fault_text(name: str) -> str | None:
-    """The message of INVALID_TOPIC_EXCEPTION for ``name``, or None."""
+    """The message of INVALID_TOPIC_EXCEPTION for ``name``; None if it is valid."""
     fault = fault_of(name)
     return None if fault is None else f"Topic name is invalid: {fault}"
 
 
 def collision_key(name: str) -> str | None:
-    """What two names have in common that cannot both be topics, because metrics write both ``.`` and ``_`` as ``_``."""
+    """The key that is equal for two names that may not both exist, because metric names have ``_`` for both ``.`` and ``_``."""
     return name.replace(".", "_") if "." in name or "_" in name else None

@@ -1,4 +1,5 @@
-"""The topics, by name and by id, with the logs of their partitions and the brokers that have them."""
+"""The topics of a node, by name and id: their metadata, the logs of their partitions, leaders and replicas
+(``TopicsImage``)."""
 
 import dataclasses
 import uuid
@@ -23,36 +24,37 @@ _RESERVED_IDS = frozenset(map(uuid.UUID, ("0" * 32, "0" * 31 + "1")))
 
 
 def all_in_sync(replicas: Replicas) -> PartitionState:
-    """A new partition whose brokers all run."""
+    """The state of a new partition whose brokers are all running."""
     return PartitionState(replicas, replicas, replicas[0])
 
 
 class MetadataChanges:
-    """Counts the changes of the metadata of topics; and who has a say in what new partitions are, and hears of them."""
+    """Counts the changes of topic metadata, and has the controller's callbacks for new partitions."""
 
     def __init__(self) -> None:
         self.initial_state: Callable[[Replicas], PartitionState] = all_in_sync
-        """What a new partition is, by its brokers."""
+        """Returns the state of a new partition with these replicas."""
         self.on_logs_added: Callable[[Topic, int], None] = lambda _topic, _first: None
-        """Told of a topic with partitions from that one on that are new."""
+        """Called with a topic and the index of its first new partition."""
         self.several_brokers = False
-        """Does each replica of a partition have a log of its own?"""
+        """Are there several brokers, so that each replica has a log of its own?"""
         self.value = 0
         self.of_newest_topic = 0
-        """The version in which a topic was created for the last time."""
+        """The value at which the newest topic was created."""
 
     def new_partitions(self, count: int, replicas: Sequence[Replicas] | None, home: int) -> list[PartitionState]:
-        """What ``count`` new partitions are with these ``replicas``; if nothing is said of these, each is at ``home`` alone."""
+        """The states of ``count`` new partitions with these ``replicas``; without them, each has ``home`` as its only
+        replica."""
         placed = [(home,)] * count if replicas is None else replicas
         return [self.initial_state(each) for each in placed]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """What there is to know of a topic but its logs; replaced as a whole whenever something of it changes.
+    """The metadata of a topic, without its logs; replaced with every change.
 
-    ``configs`` are its own overrides, as they were written; ``partitions`` are their replicas and leaders, and ``replicas`` and
-    ``leaders`` only these, for each partition. Source: ``TopicImage``.
+    ``configs`` are its overrides, as they were set; ``partitions`` are the states of its partitions, ``replicas`` and
+    ``leaders`` those parts of them. Source: ``TopicImage``.
     """
 
     name: str
@@ -62,7 +64,7 @@ class TopicMetadata:
     partitions: tuple[PartitionState, ...] = ()
     replicas: tuple[Replicas, ...] = field(init=False)
     leaders: tuple[int, ...] = field(init=False)
-    """The id of each partition's leader; -1 where there is none."""
+    """The id of each partition's leader; -1 if there is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "replicas", tuple(each.replicas for each in self.partitions))
@@ -70,16 +72,16 @@ class TopicMetadata:
 
     @property
     def is_internal(self) -> bool:
-        """Is it one of Kafka's own? Only its name decides that."""
+        """Is it an internal topic of Kafka? Only its name decides."""
         return self.name in topic_names.INTERNAL
 
 
 class Topic:
-    """A topic: its ``metadata``, and the logs of its ``partitions``, which go by ``settings``.
+    """A topic: its ``metadata``, and the logs of its ``partitions``, with the ``settings`` of all.
 
-    Of each partition ``partitions`` has the log of its leader, or of the last one. In a cluster of several brokers ``copies``
-    has those of all its replicas, by the ids of their brokers; for a lone broker it is empty. A partition of which nothing else
-    is said is on the broker with the id ``home``, and on no other.
+    ``partitions`` has the log of each partition's leader, or of the last leader. With several brokers ``copies`` has the logs
+    of all replicas, by broker id; with a single one it is empty. A partition without explicit replicas is on the broker
+    ``home`` only.
     """
 
     __slots__ = ("_changes", "_home", "_storage", "copies", "metadata", "name", "partitions", "settings", "topic_id")
@@ -106,14 +108,14 @@ class Topic:
         return f"<Topic {self.name} partitions={len(self.partitions)}>"
 
     def add_partitions(self, count: int, replicas: Sequence[Replicas] | None = None) -> None:
-        """Add ``count`` empty partitions, with these ``replicas``. Raises Refused if they cannot be kept."""
+        """Add ``count`` empty partitions with these ``replicas``. Raises Refused if they cannot be stored."""
         states = self._changes.new_partitions(count, replicas, self._home)
         with storage_errors_as_api_errors():
             self._storage.partitions_added(self.topic_id, states)
         self.add_logs(states)
 
     def add_logs(self, states: Sequence[PartitionState]) -> None:
-        """Add empty partitions of which the storage knows."""
+        """Add empty partitions that are already stored."""
         first = len(self.partitions)
         self._attach(
             [
@@ -125,9 +127,9 @@ class Topic:
         self._changes.on_logs_added(self, first)
 
     def recover_logs(self, recovered: Sequence[Mapping[int, RecoveredLog]], states: Sequence[PartitionState]) -> None:
-        """Add the partitions that the storage has kept; a log that was lost begins anew.
+        """Add recovered partitions; a log that was lost starts empty.
 
-        A lone broker goes on in the last epoch of each log. Raises Refused if a log can no longer be kept.
+        A single broker continues in the last epoch of each log. Raises Refused if a log can no longer be stored.
         """
         copies = [
             {
@@ -144,14 +146,14 @@ class Topic:
         self._attach(copies, states)
 
     def _brokers_of(self, state: PartitionState) -> Replicas:
-        """The brokers whose logs there are of a partition."""
+        """The brokers that have a log of the partition."""
         return state.replicas if self._changes.several_brokers else (self._home,)
 
     def _new_log(self, index: int, broker_id: int) -> PartitionLog:
         return PartitionLog(self.settings, f"{self.name}-{index}", self._storage.log(self.name, index, broker_id))
 
     def _attach(self, copies: Sequence[dict[int, PartitionLog]], states: Sequence[PartitionState]) -> None:
-        """Append partitions with the logs of their replicas."""
+        """Add partitions with the logs of their replicas."""
         for logs, state in zip(copies, states, strict=True):
             self.partitions.append(logs.get(state.leader) or next(iter(logs.values())))
         if self._changes.several_brokers:
@@ -160,10 +162,10 @@ class Topic:
         self._changes.value += 1
 
     def set_state(self, partition: int, state: PartitionState, *, renewed: bool = False) -> None:
-        """``partition`` is as ``state`` says from now on, but for its leader epoch.
+        """Set the state of ``partition``; its leader epoch is determined here.
 
-        With another leader, or none, or without a replica that it had, or if it is ``renewed``, its next leader epoch begins.
-        A new replica begins with an empty log.
+        The leader epoch is incremented if the leader changes, a replica is removed, or ``renewed`` is set. A new replica starts
+        with an empty log.
         """
         states = list(self.metadata.partitions)
         before = states[partition]
@@ -185,13 +187,13 @@ class Topic:
         self._changes.value += 1
 
     def min_isr(self, partition: int) -> int:
-        """So many replicas have to be in sync for acks=all."""
+        """The number of in-sync replicas that acks=all needs."""
         return min(self.settings.min_insync_replicas, len(self.metadata.replicas[partition]))
 
     def move_leader(self, partition: int, broker_id: int, now_ms: int) -> None:
-        """Let another broker lead ``partition``, in the next leader epoch.
+        """Make another broker the leader of ``partition``, in the next leader epoch.
 
-        One that is no replica takes the place of the present leader, as after a reassignment.
+        A broker that is not a replica replaces the current leader, as after a reassignment.
         """
         state = self.metadata.partitions[partition]
         if broker_id not in state.replicas:
@@ -209,9 +211,9 @@ class Topic:
         self.set_state(partition, moved._replace(adding=state.adding, removing=state.removing))
 
     def configure(self, configs: Mapping[str, str], config: BrokerConfig) -> None:
-        """Set the overrides of the topic, which have been checked; they apply to every log at once.
+        """Set the overrides of the topic, which have been validated; they apply to every log at once.
 
-        Raises Refused if they cannot be kept.
+        Raises Refused if they cannot be stored.
         """
         if configs != self.metadata.configs:
             with storage_errors_as_api_errors():
@@ -222,7 +224,7 @@ class Topic:
             log.settings = self.settings
 
     def copies_of(self, partition: int) -> dict[int, PartitionLog]:
-        """The logs of all replicas of a partition, by the ids of their brokers."""
+        """The logs of all replicas of a partition, by broker id."""
         return dict(self.copies[partition]) if self.copies else {self._home: self.partitions[partition]}
 
     def logs(self) -> Iterator[PartitionLog]:
@@ -240,7 +242,7 @@ def _settings(configs: Mapping[str, str], config: BrokerConfig, storage: Storage
 
 
 class TopicStore:
-    """All topics. ``new_topic_id`` is where their ids come from, ``storage`` where they are kept."""
+    """All topics. ``new_topic_id`` generates their ids, ``storage`` stores them."""
 
     def __init__(
         self,
@@ -272,7 +274,7 @@ class TopicStore:
         return list(self._by_name.values())
 
     def in_controllers_order(self) -> list[Topic]:
-        """The topics, in the order in which Kafka's controller goes through them."""
+        """The topics, in the order in which Kafka's controller iterates over them."""
         return [topic for _, topic in self._by_name.in_order()]
 
     def __getitem__(self, name: str) -> Topic:
@@ -288,7 +290,7 @@ class TopicStore:
         return self._by_id.get(topic_id)
 
     def partition_count(self, name: str) -> int | None:
-        """How many partitions the topic has, or None if there is none of that name."""
+        """The number of partitions of a topic, or None if there is no such topic."""
         topic = self._by_name.get(name)
         return None if topic is None else len(topic.partitions)
 
@@ -320,9 +322,9 @@ class TopicStore:
         now_ms: int,
         replicas: Sequence[Replicas] | None = None,
     ) -> Topic:
-        """Create a topic; that it may be, and its partitions have these ``replicas``, is for the caller to know.
+        """Create a topic; the caller has checked its name, configs and ``replicas``.
 
-        Raises ValueError if the name is taken, Refused if it cannot be kept.
+        Raises ValueError if the name is taken, Refused if it cannot be stored.
         """
         if name in self._by_name:
             raise ValueError(f"topic {name} exists")
@@ -338,7 +340,7 @@ class TopicStore:
         return topic
 
     def restore(self, kept: RecoveredTopic) -> Topic:
-        """Add a topic that the storage has kept."""
+        """Add a topic that was recovered from storage."""
         settings = _settings(kept.configs, self._config, self._storage)
         metadata = TopicMetadata(kept.name, kept.topic_id, kept.created_ms, dict(kept.configs))
         topic = Topic(metadata, settings, self._storage, self._config.node_id, self.changes)
@@ -357,7 +359,7 @@ class TopicStore:
             self._by_collision.setdefault(key, TimelineMap()).put(topic.name, None)
 
     def delete(self, name: str) -> Topic:
-        """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if that cannot be kept."""
+        """Remove the topic called ``name`` and return it. Raises KeyError, and Refused if the deletion cannot be stored."""
         for log in self._by_name[name].logs():
             log.topic_deleted()
         with storage_errors_as_api_errors():
@@ -373,13 +375,13 @@ class TopicStore:
         return topic
 
     def reconfigure(self, config: BrokerConfig) -> None:
-        """The broker's defaults have changed: every topic that does not override them follows."""
+        """Apply changed broker defaults to every topic that does not override them."""
         self._config = config
         for topic in self:
             topic.configure(topic.metadata.configs, config)
 
     def free_id(self) -> uuid.UUID:
-        """An id that no topic has and none may not have: zero means none, one is that of KRaft's own log."""
+        """A new topic id: not used, and not reserved, as zero and the id of KRaft's metadata log are."""
         while (topic_id := self._new_topic_id()) in _RESERVED_IDS or topic_id in self._by_id:
             pass
         return topic_id

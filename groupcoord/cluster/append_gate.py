@@ -171,7 +171,7 @@ class Appends:
                     ctx.effects += self._failed(append, error, ctx.now_ms)
 
         self._shard(append).append_held(append.append_id)
-        self._broker.replication.wait(log, log.log_end_offset, replicated)
+        self._broker.high_watermarks.wait(log, log.log_end_offset, replicated)
 
     def _failed(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
         return self._runtimes[append.topic].append_failed(append, error, now_ms)

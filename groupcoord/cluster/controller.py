@@ -99,7 +99,7 @@ class ClusterController:
             state = topic.metadata.partitions[partition]
             after = self.planned(topic, state, state.isr)
             self._broker.set_partition_state(ctx, topic, partition, after, renewed=True)
-            self._broker.replication.lead(topic.partitions[partition])
+            self._broker.high_watermarks.lead(topic.partitions[partition])
             if after.is_reassigning:
                 self._reassigning[topic, partition] = None
             self._rebalance.note(topic, partition)
@@ -542,7 +542,7 @@ class ClusterController:
             for copy in topic.copies[partition].values():
                 copy.held_back_to = 0
             log = topic.partitions[partition]
-            self._broker.replication.lead(log)
+            self._broker.high_watermarks.lead(log)
             if state.isr == (state.leader,) and topic.min_isr(partition) == 1:
                 log.held_back_to = None
             if self._cluster.fenced:
@@ -573,7 +573,7 @@ class ClusterController:
         log, leader = topic.partitions[partition], topic.metadata.leaders[partition]
         if broker_id == leader:
             return True
-        known = self._broker.replication.known_end(log, broker_id)
+        known = self._broker.high_watermarks.known_end(log, broker_id)
         return self._can_copy(broker_id, leader) and known == log.log_end_offset
 
     @property

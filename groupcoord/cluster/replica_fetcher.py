@@ -93,7 +93,7 @@ class ReplicaFetcher:
 
     def _catch_up(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
         log, copy = topic.partitions[partition], topic.copies[partition][follower]
-        while (copy.leader_epoch, copy.log_end_offset, self._broker.replication.known_end(log, follower)) != (
+        while (copy.leader_epoch, copy.log_end_offset, self._broker.high_watermarks.known_end(log, follower)) != (
             log.leader_epoch,
             log.log_end_offset,
             log.log_end_offset,

@@ -110,7 +110,7 @@ class TransactionMarkers:
             stop_waiting()
             told(later, ErrorCode.REQUEST_TIMED_OUT)
 
-        stop_waiting = broker.replication.wait(log, end, replicated)
+        stop_waiting = broker.high_watermarks.wait(log, end, replicated)
         broker.timers.schedule(key, ctx.now_ms + int(str(broker.config["request.timeout.ms"])), timed_out)
 
     def send(

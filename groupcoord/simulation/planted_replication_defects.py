@@ -79,7 +79,7 @@ def _alone_in_sync(original: Any) -> Any:
         original(self, ctx, topic, partition)
         leader = topic.metadata.leaders[partition]
         if self.is_cut_off(leader):
-            self.replication.isr_changed(ctx, topic.partitions[partition], leader, (leader,), 1)
+            self.high_watermarks.isr_changed(ctx, topic.partitions[partition], leader, (leader,), 1)
 
     return appended
 

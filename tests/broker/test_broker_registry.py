@@ -317,7 +317,7 @@ class TestFetch:
         plane = three()
         first = plane.fetch(reading("t", wanting(0)), session_epoch=0, to=1)
         assert first.session_id
-        assert plane.broker.fetch_sessions[first.session_id].reader.is_broker is False
+        assert plane.broker.fetch_sessions[first.session_id].owner.is_broker is False
         known = [plane.fetch(session_id=first.session_id, session_epoch=1, to=to).error_code for to in (2, 3, 1)]
         assert known == [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0]
 

@@ -8,7 +8,7 @@ from groupcoord.broker.fetch_sessions import (
     FetchContext,
     FetchSessions,
     NoSuchShardError,
-    Reader,
+    SessionOwner,
     TopicIdPartition,
     Wanted,
     next_epoch,
@@ -54,7 +54,7 @@ def opened(
     is_broker: bool = False,
 ) -> FetchContext:
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(), session_id=session_id, session_epoch=epoch)
-    return cache.open(request, wanted or {}, forgotten, now_ms, Reader(by_id, is_broker=is_broker))
+    return cache.open(request, wanted or {}, forgotten, now_ms, SessionOwner(by_id, is_broker=is_broker))
 
 
 def started(cache: FetchSessions, *partitions: int, now_ms: int = NOW_MS, is_broker: bool = False) -> int:

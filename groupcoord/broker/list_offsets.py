@@ -1,6 +1,6 @@
-"""Where in a log something is, and where it starts: ListOffsets, OffsetForLeaderEpoch, DeleteRecords.
+"""ListOffsets (versions 1–11): the offset for a timestamp, or the log's start or end.
 
-Source: ``ReplicaManager.fetchOffset``, ``.lastOffsetForLeaderEpoch`` and ``.deleteRecords``.
+Source: ``ReplicaManager.fetchOffset``.
 """
 
 from collections import Counter
@@ -19,25 +19,12 @@ from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import string_hash
 from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order
-from groupcoord.protocol.apis.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
-)
-from groupcoord.protocol.apis.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopicResult,
 )
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.batches.records import InvalidRecordsError
@@ -51,22 +38,22 @@ _SUPPORTED_SINCE = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-"""From which version of ListOffsets on a negative timestamp has a meaning."""
+"""The first version of ListOffsets that supports each negative timestamp."""
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_EPOCH = -1
-_DEBUGGER = -2  # a replica id that asks followers, too
+_DEBUGGER = -2  # the replica id of a debugging consumer, which followers serve, too
 
 
 def handle_list_offsets(broker: Broker, ctx: HandlerContext, call: Call, request: ListOffsetsRequest) -> None:
-    """Tell the offset that each partition has for a timestamp; partitions and topics come in the order of Kafka's maps."""
+    """Respond with the offset for the timestamp of each partition; topics and partitions come in the order of Kafka's maps."""
     _list_offsets(broker, ctx, call, request, TimestampSearch())
 
 
 def _list_offsets(
     broker: Broker, ctx: HandlerContext, call: Call, request: ListOffsetsRequest, search: TimestampSearch
 ) -> None:
-    """Answer, if all lookups are done; else have those done that are not, and try again."""
+    """Respond if all searches are complete; else run the others in the background, and try again."""
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         ctx.reply(call, _no_offsets(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
@@ -126,9 +113,8 @@ def _list_offset(
     topic = broker.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = broker.check_reader(
-        call, topic, index, _said(part.current_leader_epoch), leader_only=request.replica_id != _DEBUGGER
-    )
+    epoch = None if part.current_leader_epoch == _NO_EPOCH else part.current_leader_epoch
+    error = broker.check_leader(call, topic, index, epoch, leader_only=request.replica_id != _DEBUGGER)
     if error:
         return _no_offset(index, error)
     log = broker.log_here(call, topic, index)
@@ -137,7 +123,7 @@ def _list_offset(
         found = log.offset_for_timestamp(part.timestamp, search, committed_only=committed_only)
     except BatchError as problem:
         return _no_offset(index, problem.error)
-    except SearchDeferredError:  # this is no answer, and will not be given
+    except SearchDeferredError:  # not sent: the request is retried after the search
         return _no_offset(index, ErrorCode.NONE)
     except InvalidRecordsError:  # a compressed batch with unreadable records
         return _no_offset(index, ErrorCode.INVALID_RECORD)
@@ -150,69 +136,3 @@ def _list_offset(
 
 def _no_offset(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=index, error_code=error)
-
-
-def _said(epoch: int) -> int | None:
-    """The epoch of the leader as the client knows it (KIP-320), if it says."""
-    return None if epoch == _NO_EPOCH else epoch
-
-
-def handle_offset_for_leader_epoch(
-    broker: Broker, ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
-) -> None:
-    """Tell where an epoch ends in each partition, for readers to find out whether records they have are still true."""
-    topics = tuple(
-        OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=tuple(_end_of_epoch(broker, call, topic.topic, partition) for partition in topic.partitions),
-        )
-        for topic in request.topics
-    )
-    ctx.reply(call, OffsetForLeaderEpochResponse(topics=topics))
-
-
-def _end_of_epoch(broker: Broker, call: Call, name: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    topic, log = broker.topics.get(name), broker.log(name, asked.partition)
-    if topic is None or log is None:
-        return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    epoch = _said(asked.current_leader_epoch)
-    error = broker.check_reader(call, topic, asked.partition, epoch, leader_only=True)
-    if error:
-        return EpochEndOffset(partition=asked.partition, error_code=error)
-    epoch, end_offset = log.end_of_epoch(asked.leader_epoch)
-    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
-
-
-def handle_delete_records(broker: Broker, ctx: HandlerContext, call: Call, request: DeleteRecordsRequest) -> None:
-    """Forget the records of each partition that lie before an offset."""
-    # One that is named twice is done once, with the last offset.
-    offsets = {
-        (topic.name, partition.partition_index): partition.offset
-        for topic in request.topics
-        for partition in topic.partitions
-    }
-    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
-    for (name, index), offset in offsets.items():
-        results.setdefault(name, []).append(_delete_records(broker, call, name, index, offset))
-    topics = tuple(
-        DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
-    )
-    ctx.reply(call, DeleteRecordsResponse(topics=topics))
-
-
-def _delete_records(broker: Broker, call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
-    topic, log = broker.topics.get(name), broker.log(name, index)
-    if topic is None or log is None:
-        return _not_deleted(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic.metadata.is_internal:
-        return _not_deleted(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.leads(call, topic, index):
-        return _not_deleted(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    try:
-        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.delete_records(offset))
-    except BatchError as problem:
-        return _not_deleted(index, problem.error)
-
-
-def _not_deleted(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error)

@@ -3,23 +3,11 @@ import gzip
 import pytest
 
 from groupcoord.broker.log_segment import BatchSearch
-from groupcoord.protocol.apis.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
-)
-from groupcoord.protocol.apis.offset_for_leader_epoch import (
-    EpochEndOffset,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
 )
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, BatchError, read_header
 from groupcoord.protocol.errors import ErrorCode
@@ -139,72 +127,3 @@ class TestListOffsets:
         monkeypatch.setattr(plane.log("orders"), "offset_for_timestamp", fail)
         (found,) = self.ask(plane, (0, 5))
         assert found.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-class TestOffsetForLeaderEpoch:
-    def ask(self, plane: DataPlane, topic: str, *asked: tuple[int, int, int]) -> list[EpochEndOffset]:
-        """(partition, current leader epoch, epoch) → answers."""
-        parts = tuple(
-            OffsetForLeaderPartition(partition=index, current_leader_epoch=current, leader_epoch=epoch)
-            for index, current, epoch in asked
-        )
-        topics = (OffsetForLeaderTopic(topic=topic, partitions=parts),)
-        (answered,) = plane.ask(OffsetForLeaderEpochRequest(topics=topics), 4).topics
-        assert answered.topic == topic
-        return list(answered.partitions)
-
-    @pytest.mark.parametrize(("epoch", "answer"), [(0, (0, 5)), (-1, (-1, -1)), (3, (-1, -1)), (-5, (-5, 0))])
-    def test_the_end_of_an_epoch(self, plane: DataPlane, epoch: int, answer: tuple[int, int]) -> None:
-        for current in (-1, 0):
-            (found,) = self.ask(plane, "orders", (0, current, epoch))
-            assert (found.error_code, found.leader_epoch, found.end_offset) == (0, *answer)
-
-    def test_what_cannot_be_told(self, plane: DataPlane) -> None:
-        found = self.ask(plane, "orders", (0, 1, 0), (0, -2, 0), (7, -1, 0))
-        assert [part.error_code for part in found] == [
-            ErrorCode.UNKNOWN_LEADER_EPOCH,
-            ErrorCode.FENCED_LEADER_EPOCH,
-            UNKNOWN,
-        ]
-        assert [part.partition for part in found] == [0, 0, 7]
-        assert self.ask(plane, "nothing", (0, -1, 0))[0].error_code == UNKNOWN
-
-
-class TestDeleteRecords:
-    def ask(self, plane: DataPlane, topic: str, *asked: tuple[int, int]) -> list[DeleteRecordsPartitionResult]:
-        """(partition, offset) → answers."""
-        parts = tuple(DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in asked)
-        request = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=parts),), timeout_ms=0)
-        (answered,) = plane.ask(request, 2).topics
-        assert answered.name == topic
-        return list(answered.partitions)
-
-    def test_records_before_an_offset_go(self, plane: DataPlane) -> None:
-        (done,) = self.ask(plane, "orders", (0, 3))
-        assert done == DeleteRecordsPartitionResult(partition_index=0, low_watermark=3)
-        assert plane.fetched("orders", 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-        assert plane.fetched("orders", 3).log_start_offset == 3
-
-    def test_all_records_go(self, plane: DataPlane) -> None:
-        assert self.ask(plane, "orders", (0, -1), (1, -1)) == [
-            DeleteRecordsPartitionResult(partition_index=0, low_watermark=5),
-            DeleteRecordsPartitionResult(partition_index=1, low_watermark=0),
-        ]
-
-    def test_what_cannot_be_done(self, plane: DataPlane) -> None:
-        out = ErrorCode.OFFSET_OUT_OF_RANGE
-        found = self.ask(plane, "orders", (0, 6), (1, -2), (2, 0))
-        assert [(part.error_code, part.low_watermark) for part in found] == [(out, -1), (out, -1), (UNKNOWN, -1)]
-        assert self.ask(plane, "nothing", (0, 0))[0].error_code == UNKNOWN
-
-    def test_a_partition_that_is_named_twice_is_done_once(self, plane: DataPlane) -> None:
-        (done,) = self.ask(plane, "orders", (0, 4), (0, 2))
-        assert done.low_watermark == 2
-
-    def test_compacted_topics_keep_theirs(self, plane: DataPlane) -> None:
-        plane.topic("state", cleanup_policy="compact")
-        assert self.ask(plane, "state", (0, 0))[0].error_code == ErrorCode.POLICY_VIOLATION
-
-    def test_internal_topics_are_not_for_clients(self, plane: DataPlane) -> None:
-        plane.topic("__consumer_offsets")
-        assert self.ask(plane, "__consumer_offsets", (0, -1))[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,7 +1,7 @@
-"""What leaders know of their followers, and who waits for these: the high watermark, and acks=all.
+"""The high watermarks of leaders' logs: the progress of followers, and requests that wait for it, such as acks=all.
 
-A follower says with each fetch how far its copy reaches. The high watermark is the offset that all replicas in sync have; one
-of which the leader has not heard yet holds it where it is. Source: ``Partition``, ``DelayedProduce``.
+Each fetch of a follower tells its log end offset. The high watermark is the smallest of these offsets in the ISR; while the
+leader has not heard from one of the ISR, it does not advance. Source: ``Partition``, ``DelayedProduce``.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,45 +13,45 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 OnReplicated = Callable[[HandlerContext, ErrorCode], None]
-"""Called when all replicas in sync have a record, with NONE, or with the reason why that is not waited for any more."""
+"""Called with NONE when all in-sync replicas have a record, or with the error that ends the wait."""
 
 
 class _Waiting(NamedTuple):
-    """Somebody waits until the high watermark is at ``offset``."""
+    """A request that waits until the high watermark reaches ``offset``."""
 
     offset: int
     then: OnReplicated
 
 
-class Replication:
-    """Of the logs that leaders have: how far their followers' copies reach, and who waits for that."""
+class HighWatermarks:
+    """The followers' log end offsets per leader's log, and what waits for the high watermark."""
 
     def __init__(self) -> None:
         self._ends: dict[PartitionLog, dict[int, int]] = {}
         self._waiting: dict[PartitionLog, list[_Waiting]] = {}
 
     def lead(self, log: PartitionLog) -> None:
-        """A broker leads with ``log`` from now on: it has heard of no follower yet. ``isr_changed`` is to be called next."""
+        """A broker starts to lead with ``log``; no follower has fetched yet. Call ``isr_changed`` next."""
         self._ends[log] = {}
         log.held_back_to = log.high_watermark
 
     def follow(self, log: PartitionLog) -> None:
-        """``log`` is a follower's from now on."""
+        """The broker of ``log`` becomes a follower."""
         self._ends.pop(log, None)
         log.held_back_to = log.high_watermark
 
     def known_end(self, log: PartitionLog, follower: int) -> int | None:
-        """The offset up to which a follower has said that its copy reaches; None: it has said nothing."""
+        """A follower's log end offset, as its last fetch told; None if it has not fetched."""
         return self._ends.get(log, {}).get(follower)
 
     def fetched(self, log: PartitionLog, follower: int, offset: int) -> None:
-        """A follower fetches from ``offset`` on: so far its copy reaches. ``isr_changed`` is to be called next."""
+        """A follower fetches from ``offset``, its log end offset. Call ``isr_changed`` next."""
         self._ends.setdefault(log, {})[follower] = offset
 
     def isr_changed(self, ctx: HandlerContext, log: PartitionLog, leader: int, isr: Replicas, min_isr: int) -> bool:
-        """``isr`` are in sync now, or have more than before: tell whoever has waited for that. Has the high watermark moved?
+        """Recompute the high watermark for ``isr`` and complete what waits for it. Returns whether it has advanced.
 
-        With fewer than ``min_isr`` it stays where it is, and nobody reads on. Source: ``Partition.maybeIncrementLeaderHW``.
+        With an ISR smaller than ``min_isr`` it stays. Source: ``Partition.maybeIncrementLeaderHW``.
         """
         before = log.high_watermark
         if len(isr) < min_isr:
@@ -67,17 +67,18 @@ class Replication:
         return log.high_watermark > before
 
     def stop_waiting(self, ctx: HandlerContext, log: PartitionLog, error: ErrorCode) -> None:
-        """``log`` is no leader's any more, or deleted: whoever waits is told ``error``."""
+        """``log`` was deleted, or its broker no longer leads: end all waits for it with ``error``."""
         for waiting in self._waiting.pop(log, ()):
             waiting.then(ctx, error)
 
     def forget(self, logs: Iterable[PartitionLog]) -> None:
-        """``logs`` are deleted."""
+        """Forget the followers of deleted ``logs``."""
         for log in logs:
             self._ends.pop(log, None)
 
     def wait(self, log: PartitionLog, offset: int, then: OnReplicated) -> Callable[[], None]:
-        """Call ``then`` when the high watermark is at ``offset``, which it is not yet. Returns what ends the waiting."""
+        """Call ``then`` when the high watermark, which is lower now, reaches ``offset``. Returns a function that cancels the
+        wait."""
         waiting = _Waiting(offset, then)
         self._waiting.setdefault(log, []).append(waiting)
 
