@@ -26,7 +26,7 @@ from groupcoord.storage.log_file_names import (
     TRANSACTION_INDEX,
     segment_file,
 )
-from groupcoord.storage.metadata_log import FILE_NAME
+from groupcoord.storage.metadata_file import FILE_NAME
 
 
 class ImportResult(NamedTuple):

@@ -1,1 +1,1 @@
-"""A data directory: topics and logs in Kafka's own files, so that they outlive the process."""
+"""The storage of topics and logs in a data directory, in Kafka's file formats."""

@@ -1,9 +1,9 @@
-"""What the partition folders that were copied into a data directory, such as from a Kafka cluster, already use.
+"""Checks of adopted partition folders, which were copied into a data directory, such as from a Kafka cluster.
 
-Producer ids: none of them may be handed out again, because a log that knows an id takes the first batch of the next producer
-with that id for a duplicate, or for one out of order. Groups in ``__consumer_offsets`` and transactional ids in
-``__transaction_state``: folders do not say how many partitions their cluster has, since the last ones may be missing; records
-do, because the hash of a name gives its partition.
+It finds the producer ids in them, which must not be given out again: the log would take the first batch of another producer
+with the same id for a duplicate or out of order. And it finds the groups in ``__consumer_offsets`` and transactional ids in
+``__transaction_state``: the hash of each name tells its partition, and so whether the configured number of partitions is right;
+the folders do not tell, as the last ones may be missing.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batche
 from groupcoord.storage.producer_snapshot import SnapshotError, producer_ids
 
 _COUNTS_TRIED = 1_000
-"""Up to so many partitions are tried to find out how many a cluster has; 50 is usual."""
+"""How many partition counts are tried to find that of the cluster; 50 is usual."""
 
 
 class CoordinatorTopic(NamedTuple):
-    """A topic whose records are in the partition that the hash of a name gives."""
+    """A topic of coordinators, whose records are in the partition given by the hash of a name."""
 
     topic: str
     count_property: str
-    """The broker property that says how many partitions it has."""
+    """The broker property with its number of partitions."""
     kind: str
     name_of: Callable[[bytes], str | None]
-    """The name in a key. Raises WireError or struct.error."""
+    """Returns the group or transactional id in a key. Raises WireError or struct.error."""
 
     @property
     def field(self) -> str:
@@ -53,7 +53,7 @@ COORDINATOR_TOPICS = (
 
 
 def names_in(topic: CoordinatorTopic, folders: Mapping[int, Path]) -> set[tuple[str, int]]:
-    """(name, partition) of every record in ``folders``, by partition, that can be read. Raises OSError."""
+    """(name, partition) of every record in ``folders`` that can be read. Raises OSError."""
     keys = {(key, number) for number, folder in folders.items() for path in log_files(folder) for key in _keys(path)}
     found = set()
     for key, number in keys:
@@ -65,9 +65,7 @@ def names_in(topic: CoordinatorTopic, folders: Mapping[int, Path]) -> set[tuple[
 
 def _keys(path: Path) -> set[bytes]:
     found: set[bytes] = set()
-    with contextlib.suppress(
-        BatchError, InvalidRecordsError
-    ):  # said when the log is put in order, or when it is loaded
+    with contextlib.suppress(BatchError, InvalidRecordsError):  # reported when the log is loaded or repaired
         for batch in checked_batches(path):
             if not batch.header.control:
                 found.update(key for _, key, _ in read_key_values(bytes(batch.data)).records if key is not None)
@@ -77,9 +75,10 @@ def _keys(path: Path) -> set[bytes]:
 def misplaced(
     names: Collection[tuple[str, int]], last: int, partitions: int, topic: CoordinatorTopic = COORDINATOR_TOPICS[0]
 ) -> str | None:
-    """Why folders up to partition ``last``, with these ``names``, are not of a cluster with so many ``partitions``, or None.
+    """Why the folders up to partition ``last`` are not those of a cluster with that many ``partitions``, given these ``names``;
+    None if they are.
 
-    The text says what to do.
+    The text tells what to do.
     """
     stray = min(((name, number) for name, number in names if partition_for(name, partitions) != number), default=None)
     if stray is None and last < partitions:
@@ -101,20 +100,21 @@ def misplaced(
 
 
 BLOCK = 1000
-"""Kafka hands out ids in blocks of so many (``ProducerIdsBlock``); of a block from which one was used, all may be in use."""
+"""The size of the blocks in which Kafka assigns producer ids (``ProducerIdsBlock``); any id of a started block may be in
+use."""
 _LARGEST = (1 << 63) - 1 - 2 * BLOCK
-"""Above it there is no further block to hand out."""
+"""Above it there is no further block."""
 
 
 def next_block(producer_id: int) -> int:
-    """The first id of the block behind that of ``producer_id``; 0 for NO_PRODUCER_ID."""
+    """The first id of the block after that of ``producer_id``; 0 for NO_PRODUCER_ID."""
     return (producer_id // BLOCK + 1) * BLOCK
 
 
 def largest_producer_id(folder: Path) -> int:
-    """The largest id in the logs and snapshots of ``folder``, or NO_PRODUCER_ID. Raises OSError.
+    """The largest producer id in the logs and snapshots of ``folder``, or NO_PRODUCER_ID. Raises OSError.
 
-    It reads all of it, as far as it is in order; what is not is said when the log is put in order.
+    All valid batches are read; invalid ones are reported when the log is repaired.
     """
     return max((found for found in _found(folder) if found <= _LARGEST), default=NO_PRODUCER_ID)
 

@@ -1,7 +1,4 @@
-"""The logs that one broker has in its directory: a folder for each partition, and the checkpoints beside them.
-
-Source: ``LogManager``.
-"""
+"""The logs of one broker in its directory (``LogManager``): a folder for each partition, and the checkpoint files."""
 
 import shutil
 import uuid
@@ -10,13 +7,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from groupcoord.broker.storage_backend import LogDirectory
-from groupcoord.storage import text_files
+from groupcoord.storage import checkpoint_files
 from groupcoord.storage.file_io import sync
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
 from groupcoord.storage.log_file_names import Partition, log_files
 
 _LONGEST_NAME = 255
-"""A name in a directory has no more bytes, with Kafka and with file systems."""
+"""The maximum length of a directory name in bytes, in Kafka and in file systems."""
 
 
 class BrokerLogs:
@@ -33,8 +30,8 @@ class BrokerLogs:
         self._checkpointed = set(checkpointed)
 
     def make_room(self, partitions: Collection[Partition], topic_id: uuid.UUID) -> None:
-        """What is left of others by the names of these partitions is not theirs: lines in checkpoints, and a folder of which
-        a start did not know whose it is, which gets the name that Kafka gives to strays.
+        """Remove leftovers of other topics with the names of these partitions: lines in checkpoints, and folders of unknown
+        topics, which are renamed to ``-stray`` as by Kafka.
         """
         if not self._checkpointed.isdisjoint(partitions):
             self.write_checkpoints()
@@ -46,7 +43,7 @@ class BrokerLogs:
             sync(self.directory)
 
     def create(self, partitions: Collection[Partition], topic_id: uuid.UUID, host: BackendHost) -> None:
-        """Make the folders of partitions that are new here."""
+        """Create the folders of new partitions."""
         new = {partition: FileLogBackend(self.directory / str(partition), host) for partition in partitions}
         self.stores.update(new)
         for store in new.values():
@@ -54,7 +51,7 @@ class BrokerLogs:
         sync(self.directory)
 
     def delete(self, partitions: Iterable[Partition], topic_id: uuid.UUID) -> None:
-        """Remove the folders of partitions, each renamed first, so that no half of one is ever taken for a log."""
+        """Delete the folders of partitions; each is renamed first, so that a half deleted folder is never loaded as a log."""
         doomed = []
         for partition in partitions:
             store = self.stores.pop(partition)
@@ -66,7 +63,7 @@ class BrokerLogs:
             shutil.rmtree(folder)
 
     def log_directory(self) -> LogDirectory:
-        """The directory, and the size of its volume; -1 where the system does not tell."""
+        """The directory, and the size of its volume; -1 if the system does not provide it."""
         path = str(self.directory.absolute())
         try:
             volume = shutil.disk_usage(path)
@@ -75,54 +72,54 @@ class BrokerLogs:
         return LogDirectory(path, volume.total, volume.free)
 
     def complete(self) -> None:
-        """The server ends: have everything on the disk."""
+        """Flush all logs for a clean shutdown."""
         for store in self.stores.values():
             store.complete()
 
     def close(self) -> None:
-        """Close the files as they are."""
+        """Close the files without flushing."""
         for store in self.stores.values():
             store.close()
 
     def write_checkpoints(self) -> None:
-        """Write down up to where each log is on the disk, may be read, has been compacted, and where it starts."""
+        """Write the checkpoints: recovery points, high watermarks, cleaner offsets and log start offsets."""
         stores = self.stores
         points = {partition: store.recovery_point for partition, store in stores.items()}
-        text_files.write_offsets(self.directory / text_files.RECOVERY_POINTS, points)
+        checkpoint_files.write_offsets(self.directory / checkpoint_files.RECOVERY_POINTS, points)
         high_watermarks = {partition: store.high_watermark for partition, store in stores.items()}
-        text_files.write_offsets(self.directory / text_files.HIGH_WATERMARKS, high_watermarks)
+        checkpoint_files.write_offsets(self.directory / checkpoint_files.HIGH_WATERMARKS, high_watermarks)
         cleaned = {partition: store.cleaned_to for partition, store in stores.items() if store.cleaned_to}
-        text_files.write_offsets(self.directory / text_files.CLEANED, cleaned)
+        checkpoint_files.write_offsets(self.directory / checkpoint_files.CLEANED, cleaned)
         self.write_starts()
         self._checkpointed = set(stores)
 
     def write_starts(self) -> None:
-        """Write down where logs start that do not start with a segment."""
+        """Write the log start offsets that differ from the base offset of the first segment."""
         starts = {
             partition: store.log_start_offset
             for partition, store in self.stores.items()
             if store.log_start_offset > store.first_base_offset
         }
-        text_files.write_offsets(self.directory / text_files.LOG_START_OFFSETS, starts)
+        checkpoint_files.write_offsets(self.directory / checkpoint_files.LOG_START_OFFSETS, starts)
         self._checkpointed.update(starts)
 
 
 def rename_to_delete(folder: Path, topic_id: uuid.UUID) -> Path:
-    """Rename the folder of a partition so that it will be deleted even after a crash, and is never loaded as a log again."""
+    """Rename a partition's folder to ``-delete``: it will be deleted even after a crash, and is never loaded again."""
     return folder.rename(_renamed(folder, f"{topic_id.hex}-delete"))
 
 
 def rename_to_stray(folder: Path, topic_id: uuid.UUID) -> Path:
-    """Rename the folder of a partition that is not the one of that name any more; nobody loads or deletes it.
+    """Rename to ``-stray`` a partition's folder that belongs to no topic; it is neither loaded nor deleted.
 
-    If there is one already, it is the second one, and so on. In Kafka each has an id by chance.
+    Further ones are numbered. In Kafka each gets a random id.
     """
     names = (_renamed(folder, f"{topic_id.hex}{number}-stray") for number in chain([""], map("-{}".format, count(2))))
     return folder.rename(next(name for name in names if not name.exists()))
 
 
 def _renamed(folder: Path, suffix: str) -> Path:
-    """The folder of a partition with ``suffix``; of a topic with a long name, as much of it as fits.
+    """The folder's path with ``suffix``; a long topic name is cut.
 
     Source: ``LocalLog.logDirNameWithSuffixCappedLength``.
     """

@@ -1,4 +1,4 @@
-"""Loads the logs that one broker has in its directory, and says what was not as it should be.
+"""Loads the logs in the directory of one broker, and reports what it repaired.
 
 Source: ``LogManager.loadLogs``, ``MetaPropertiesEnsemble``.
 """
@@ -13,27 +13,28 @@ from groupcoord.broker import topic_names
 from groupcoord.broker.storage_backend import RecoveredLog
 from groupcoord.broker.topic_config import log_config
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import log_file_names, text_files
+from groupcoord.storage import checkpoint_files, log_file_names
 from groupcoord.storage.broker_logs import BrokerLogs, rename_to_delete
+from groupcoord.storage.checkpoint_files import CheckpointError, MetaProperties
 from groupcoord.storage.file_io import StorageError, sync, tidy
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
 from groupcoord.storage.log_file_names import Partition
 from groupcoord.storage.log_loader import LogLoader
-from groupcoord.storage.metadata_log import MetadataContents, TopicEntry
-from groupcoord.storage.text_files import CheckpointError, MetaProperties
+from groupcoord.storage.metadata_file import MetadataContents, TopicEntry
 
 METADATA_LOG = "__cluster_metadata-0"
 
 
 def belongs_to(directory: Path, cluster_id: str, node_id: int) -> bool:
-    """Does the directory say that it is that node's? False: it says nothing, it is a new one. Raises StorageError, OSError."""
+    """Does ``meta.properties`` name that node? False if there is none, in a new directory. Raises StorageError for another
+    node, and OSError."""
     if (directory / METADATA_LOG).exists():
         raise StorageError(
             f"{directory} is the log directory of a real Kafka broker: it has {METADATA_LOG}. "
             "Copy the folders of the topics you want to a directory of their own, and use that."
         )
-    path = directory / text_files.META_PROPERTIES
-    meta = text_files.read_meta_properties(path)
+    path = directory / checkpoint_files.META_PROPERTIES
+    meta = checkpoint_files.read_meta_properties(path)
     if meta is None:
         return False
     if meta._replace(directory_id="") != MetaProperties(cluster_id, node_id, ""):
@@ -45,15 +46,15 @@ def belongs_to(directory: Path, cluster_id: str, node_id: int) -> bool:
 
 
 def claim(directory: Path, cluster_id: str, node_id: int, directory_id: uuid.UUID) -> None:
-    """Say in the directory whose it is. Raises OSError."""
-    named = MetaProperties(cluster_id, node_id, text_files.uuid_text(directory_id))
-    text_files.write_meta_properties(directory / text_files.META_PROPERTIES, named)
+    """Write ``meta.properties``. Raises OSError."""
+    named = MetaProperties(cluster_id, node_id, checkpoint_files.uuid_text(directory_id))
+    checkpoint_files.write_meta_properties(directory / checkpoint_files.META_PROPERTIES, named)
 
 
 class BrokerLogsLoader:
-    """Loads the logs in ``directory``, which is locked, of topics that ``metadata`` knows. Raises OSError, StorageError.
+    """Loads the logs in ``directory``, which is locked, of the topics in ``metadata``. Raises OSError, StorageError.
 
-    ``report`` is told, in words, what was not as it should be.
+    ``report`` is called with a text for everything that was damaged or missing.
     """
 
     def __init__(
@@ -64,18 +65,18 @@ class BrokerLogsLoader:
         self._checkpointed: set[Partition] = set()
         self._has_shortened_logs = False
         self.missing: list[Path] = []
-        """The folders that should be there, and are not."""
+        """The partition folders that are missing."""
         self.largest_producer_id = -1
-        """The largest id of a producer that the logs know."""
-        marker = directory / text_files.CLEAN_SHUTDOWN
+        """The largest producer id in the logs."""
+        marker = directory / checkpoint_files.CLEAN_SHUTDOWN
         self.is_clean = marker.exists()
-        """Did the server that had the directory before end in order?"""
+        """Did the previous server shut down cleanly?"""
         marker.unlink(missing_ok=True)  # whatever happens from now on is not a clean shutdown
         self.folders = self._find_folders()
         """Topic → partition → folder."""
-        self._recovery_points = self._offsets(text_files.RECOVERY_POINTS)
-        self._starts = self._offsets(text_files.LOG_START_OFFSETS)
-        self._cleaned = self._offsets(text_files.CLEANED)
+        self._recovery_points = self._offsets(checkpoint_files.RECOVERY_POINTS)
+        self._starts = self._offsets(checkpoint_files.LOG_START_OFFSETS)
+        self._cleaned = self._offsets(checkpoint_files.CLEANED)
 
     def load(
         self, topic: TopicEntry, index: int, config: BrokerConfig, host: BackendHost, *, has_gaps: bool = False
@@ -103,25 +104,25 @@ class BrokerLogsLoader:
         return store.take_over(found, compacted_to)
 
     def has(self, topic: TopicEntry, index: int) -> bool:
-        """Is the folder of a partition there?"""
+        """Does the folder of a partition exist?"""
         return index in self.folders.get(topic.name, {})
 
     def create(self, topic: TopicEntry, index: int, host: BackendHost) -> None:
-        """Make the folder of a partition, which is missing."""
+        """Create the missing folder of a partition."""
         partition = Partition(topic.name, index)
         store = self._stores[partition] = FileLogBackend(self._directory / str(partition), host)
         self.missing.append(store.folder)
         store.create(topic.topic_id)
 
     def loaded(self) -> BrokerLogs:
-        """What was loaded."""
+        """The loaded logs."""
         logs = BrokerLogs(self._directory, self._stores, self._checkpointed)
-        if self._has_shortened_logs:  # else what is appended behind might be taken for flushed
+        if self._has_shortened_logs:  # otherwise new batches behind the truncation would be taken for flushed
             logs.write_checkpoints()
         return logs
 
     def _find_folders(self) -> dict[str, dict[int, Path]]:
-        """The folders of partitions. What was being deleted goes."""
+        """The folders of partitions; finishes the deletion of those that were being deleted."""
         folders: dict[str, dict[int, Path]] = defaultdict(dict)
         doomed = []
         for path in sorted(self._directory.iterdir()):
@@ -144,9 +145,9 @@ class BrokerLogsLoader:
         return folders
 
     def _deleted(self, partition: Partition, file: Path) -> uuid.UUID | None:
-        """The id of the topic if it is one that was deleted in the life before.
+        """The topic id of a folder, if the topic was deleted before the last shutdown.
 
-        By its name, too: a power cut may have emptied the file, which is not flushed when a topic is made.
+        Also by its name, because a power failure may have emptied the file, which is not flushed when a topic is created.
         """
         topic_id = topic_id_in(file)
         deleted = self._metadata.deleted
@@ -159,7 +160,7 @@ class BrokerLogsLoader:
 
     def _offsets(self, name: str) -> dict[Partition, int]:
         try:
-            offsets = text_files.read_offsets(self._directory / name)
+            offsets = checkpoint_files.read_offsets(self._directory / name)
         except CheckpointError as problem:
             self._report(f"{problem}; it is left out")
             return {}
@@ -168,13 +169,13 @@ class BrokerLogsLoader:
 
 
 def topic_id_in(file: Path) -> uuid.UUID | None:
-    """What a ``partition.metadata`` says, or None if there is none, or none that can be read."""
+    """The topic id in a ``partition.metadata``, or None if it is missing or unreadable."""
     try:
-        return text_files.read_topic_id(file)
+        return checkpoint_files.read_topic_id(file)
     except CheckpointError:
         return None
 
 
 def _is_a_log(folder: Path) -> bool:
-    """Is the directory the folder of a partition, and not just called like one?"""
+    """Does the directory contain a partition's log, and is not only named like one?"""
     return (folder / log_file_names.PARTITION_METADATA).exists() or bool(log_file_names.log_files(folder))

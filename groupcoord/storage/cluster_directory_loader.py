@@ -1,8 +1,8 @@
-"""Loads the data directories of several brokers: DIR/1, DIR/2 and so on by their ids, each as a broker of Kafka has its own.
+"""Loads the data directory of a cluster of several brokers: DIR/1, DIR/2 and so on, each as a Kafka broker's log directory.
 
-What the controller knows is in DIR/controller: the topics, which brokers have which partitions, who leads and who is in sync.
-A directory of a broker may be lost, or a folder in it: that broker begins with empty logs and copies them from the others. What
-the controller knows must be there, for without it nobody could tell whose records count.
+DIR/controller has the controller's metadata: topics, replicas, leaders and ISRs. If a broker's directory or a folder in it is
+lost, the broker starts with empty logs, which it fetches from the leaders. The controller's metadata must not be lost, because
+nothing else tells which replicas were in sync.
 """
 
 import uuid
@@ -12,28 +12,28 @@ from pathlib import Path
 from groupcoord.broker.leader_election import without_lost
 from groupcoord.broker.storage_backend import RecoveredLog, RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import text_files
+from groupcoord.storage import checkpoint_files
 from groupcoord.storage.adopted_folder_checks import COORDINATOR_TOPICS
 from groupcoord.storage.broker_logs import BrokerLogs, rename_to_stray
 from groupcoord.storage.broker_logs_loader import BrokerLogsLoader, belongs_to, claim, topic_id_in
 from groupcoord.storage.file_io import StorageError, tidy
 from groupcoord.storage.file_log_backend import BackendHost
-from groupcoord.storage.kept_config import with_changes, with_partitions
 from groupcoord.storage.log_file_names import PARTITION_METADATA
-from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
-from groupcoord.storage.metadata_log import create as create_metadata_file
+from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.metadata_file import create as create_metadata_file
+from groupcoord.storage.recovered_config import with_changes, with_partitions
 
 CONTROLLER = "controller"
-"""The folder of what the controller knows."""
+"""The folder of the controller's metadata."""
 
 _UNKNOWN_TOPIC = uuid.UUID(int=0)
 
 
 class ClusterDirectoryLoader:
-    """Loads ``directory`` for the brokers with these ids. ``findings`` says, in words, what was not as it should be.
+    """Loads ``directory`` for the brokers with these ids. ``findings`` are texts about what was damaged or missing.
 
-    ``hold`` makes a directory and locks it. ``config`` becomes the given one plus the changes that were made while earlier
-    servers ran. Every method raises OSError, StorageError and CheckpointError.
+    ``hold`` creates a directory and locks it. ``config`` becomes the given one with the dynamic changes of earlier runs. Every
+    method raises OSError, StorageError and CheckpointError.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class ClusterDirectoryLoader:
     ) -> None:
         self.findings: list[str] = []
         self.unclean: set[int] = set()
-        """The brokers whose directories were not closed in order, or are new."""
+        """The brokers without a clean shutdown, or with a new directory."""
         self._directory, self._brokers, self._now_ms = directory, brokers, now_ms
-        alone = text_files.read_meta_properties(directory / text_files.META_PROPERTIES)
+        alone = checkpoint_files.read_meta_properties(directory / checkpoint_files.META_PROPERTIES)
         if alone is not None:
             raise StorageError(
                 f"{directory} is the data directory of one broker, node {alone.node_id}: several have one each in it. "
@@ -60,9 +60,9 @@ class ClusterDirectoryLoader:
         hold(controller)
         tidy(controller)
         if_lost = "the brokers do not start together any more, only one of them alone, with its directory"
-        self.metadata_log = MetadataLog(controller, if_lost)
+        self.metadata_file = MetadataFile(controller, if_lost)
         there = [broker for broker in brokers if belongs_to(self._of(broker), config.cluster_id, broker)]
-        if not self.metadata_log.found:
+        if not self.metadata_file.found:
             self._check_that_nothing_is_lost(there)
             create_metadata_file(controller)
         used = self._check_brokers()
@@ -72,7 +72,7 @@ class ClusterDirectoryLoader:
             if broker not in there:
                 claim(self._of(broker), config.cluster_id, broker, new_uuid())
         self._unclaimed = used - set(there)
-        self.config = with_changes(config, self.metadata_log.contents, self.findings.append)
+        self.config = with_changes(config, self.metadata_file.contents, self.findings.append)
 
     def _of(self, broker: int) -> Path:
         return self._directory / str(broker)
@@ -80,13 +80,13 @@ class ClusterDirectoryLoader:
     def _check_that_nothing_is_lost(self, there: Collection[int]) -> None:
         for broker in there:
             raise StorageError(
-                f"{self.metadata_log.path} is lost, or empty, and with it who has which partitions and who is in sync. "
+                f"{self.metadata_file.path} is lost, or empty, and with it who has which partitions and who is in sync. "
                 f"Restore it; or take the directory of one broker, such as {self._of(broker)}, for a lone broker."
             )
 
     def _check_brokers(self) -> set[int]:
-        """The brokers that have partitions. Raises StorageError for one that is not to be there."""
-        topics = self.metadata_log.contents.topics.values()
+        """The brokers that have partitions. Raises StorageError for one that is not part of the cluster."""
+        topics = self.metadata_file.contents.topics.values()
         used = {replica for topic in topics for state in topic.states for replica in state.replicas}
         if strangers := sorted(used - set(self._brokers)):
             first, given = min(used), ", ".join(map(str, self._brokers))
@@ -97,8 +97,8 @@ class ClusterDirectoryLoader:
         return used
 
     def recover(self, host: BackendHost) -> tuple[dict[int, BrokerLogs], list[RecoveredTopic]]:
-        """Load every log. ``host`` is the storage that they belong to from now on."""
-        contents = self.metadata_log.contents
+        """Load every log. ``host`` is the storage to which the logs belong from now on."""
+        contents = self.metadata_file.contents
         loaders = {
             broker: BrokerLogsLoader(self._of(broker), contents, now_ms=self._now_ms, report=self.findings.append)
             for broker in self._brokers
@@ -134,7 +134,9 @@ class ClusterDirectoryLoader:
                 )
                 continue
             if broker in self._unclaimed:
-                self.findings.append(f"{self._of(broker) / text_files.META_PROPERTIES} was missing, and is made anew")
+                self.findings.append(
+                    f"{self._of(broker) / checkpoint_files.META_PROPERTIES} was missing, and is made anew"
+                )
             if loader.missing:
                 others = f" and {len(loader.missing) - 1} more" * (len(loader.missing) > 1)
                 what = f"broker {broker} begins with an empty log, and copies what others have"
@@ -143,10 +145,10 @@ class ClusterDirectoryLoader:
         return {broker: loader.loaded() for broker, loader in loaders.items()}, recovered
 
     def _write_losses(self, loaders: Mapping[int, BrokerLogsLoader]) -> None:
-        """Who has lost a log is not in sync any more, nor eligible. That is on the disk before a folder is made anew: if this
-        start is killed, the next one finds an empty log there, and cannot know any more that it is not all there was.
+        """Remove replicas that have lost their logs from ISR and ELR. This is written before their folders are created again:
+        otherwise, if this start is killed, the next one would take the new, empty logs for complete.
         """
-        contents = self.metadata_log.contents
+        contents = self.metadata_file.contents
         is_changed = bool(contents.lost_disks)
         for topic in contents.topics.values():
             for index, state in enumerate(topic.states):
@@ -156,13 +158,13 @@ class ClusterDirectoryLoader:
                 topic.states[index] = after
         contents.lost_disks = frozenset()
         if is_changed:
-            self.metadata_log.start_anew()
-            self.metadata_log.close()
+            self.metadata_file.start_anew()
+            self.metadata_file.close()
 
     def _load(
         self, topic: TopicEntry, index: int, loaders: Mapping[int, BrokerLogsLoader], host: BackendHost
     ) -> dict[int, RecoveredLog]:
-        """The logs of a partition that were found; for those that were not there are folders now."""
+        """The recovered logs of a partition; missing folders are created."""
         found = {}
         for broker in topic.states[index].replicas:
             if loaders[broker].has(topic, index):
@@ -172,8 +174,8 @@ class ClusterDirectoryLoader:
         return found
 
     def _set_strays_aside(self, broker: int, loader: BrokerLogsLoader) -> None:
-        """Folders of partitions that the broker does not have get the name that Kafka gives to strays."""
-        known = {topic.name: topic for topic in self.metadata_log.contents.topics.values()}
+        """Rename folders of partitions that are not assigned to the broker to ``-stray``, as by Kafka."""
+        known = {topic.name: topic for topic in self.metadata_file.contents.topics.values()}
         for name, folders in loader.folders.items():
             for number, folder in list(folders.items()):
                 topic_id, topic = topic_id_in(folder / PARTITION_METADATA), known.get(name)

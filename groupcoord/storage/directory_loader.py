@@ -1,8 +1,8 @@
-"""Loads the data directory of a lone broker: checks whose it is, finds its topics, and loads the log of each partition.
+"""Loads the data directory of a single broker: checks to which node it belongs, finds its topics, and loads all logs.
 
-Topics come from two places: the catalogue (``groupcoord-metadata``), and folders of partitions that somebody copied here,
-such as from a Kafka cluster. Producer ids that such folders mention are not handed out again, and the folders of
-``__consumer_offsets`` must fit the number of its partitions, or groups would not be found. Source: ``LogManager.loadLogs``,
+Topics are found in the file ``groupcoord-metadata``, and in partition folders that were copied into the directory, such as from
+a Kafka cluster. Producer ids in such folders are not given out again, and the folders of ``__consumer_offsets`` must fit the
+number of its partitions, because otherwise groups would be looked up in the wrong one. Source: ``LogManager.loadLogs``,
 ``MetaPropertiesEnsemble``.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from groupcoord.broker.storage_backend import RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import log_file_names, text_files
+from groupcoord.storage import checkpoint_files, log_file_names
 from groupcoord.storage.adopted_folder_checks import (
     COORDINATOR_TOPICS,
     CoordinatorTopic,
@@ -22,21 +22,21 @@ from groupcoord.storage.adopted_folder_checks import (
 )
 from groupcoord.storage.broker_logs import BrokerLogs
 from groupcoord.storage.broker_logs_loader import BrokerLogsLoader, belongs_to, claim, topic_id_in
+from groupcoord.storage.checkpoint_files import META_PROPERTIES, CheckpointError
 from groupcoord.storage.cluster_directory_loader import CONTROLLER
 from groupcoord.storage.file_io import StorageError, replace, tidy
 from groupcoord.storage.file_log_backend import BackendHost
-from groupcoord.storage.kept_config import with_changes, with_partitions
 from groupcoord.storage.log_file_names import Partition
-from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
-from groupcoord.storage.metadata_log import create as create_metadata_file
-from groupcoord.storage.text_files import META_PROPERTIES, CheckpointError
+from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.metadata_file import create as create_metadata_file
+from groupcoord.storage.recovered_config import with_changes, with_partitions
 
 
 class DirectoryLoader:
-    """Loads ``directory``, which is locked. ``findings`` says, in words, what was not as it should be.
+    """Loads ``directory``, which is locked. ``findings`` are texts about what was damaged or missing.
 
-    ``config`` becomes the given one plus the changes that were made while earlier servers ran. Every method raises OSError,
-    StorageError and CheckpointError.
+    ``config`` becomes the given one with the dynamic changes of earlier runs. Every method raises OSError, StorageError and
+    CheckpointError.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DirectoryLoader:
         self._directory = directory
         self._new_uuid = new_uuid
         self._now_ms = now_ms
-        self._brought: set[Partition] = set()  # of which there is a folder, and the catalogue did not know
+        self._brought: set[Partition] = set()  # partitions with a folder that the metadata file did not know
         if (directory / CONTROLLER).is_dir() or any(directory.glob(f"[0-9]*/{META_PROPERTIES}")):
             raise StorageError(
                 f"{directory} has the data directories of several brokers. Start as many with it; or take one of these "
@@ -57,19 +57,19 @@ class DirectoryLoader:
         tidy(directory)
         is_new = not belongs_to(directory, config.cluster_id, config.node_id)
         if is_new:
-            create_metadata_file(directory)  # first, so that where the one is the other has been
+            create_metadata_file(directory)  # first: where there is a meta.properties, there has been a metadata file
             claim(directory, config.cluster_id, config.node_id, new_uuid())
-        self.metadata_log = MetadataLog(directory)
-        if not is_new and not self.metadata_log.found:
+        self.metadata_file = MetadataFile(directory)
+        if not is_new and not self.metadata_file.found:
             self.findings.append(
-                f"{self.metadata_log.path} is lost, or empty: topics are found again by their folders and have the broker's "
+                f"{self.metadata_file.path} is lost, or empty: topics are found again by their folders and have the broker's "
                 "defaults now; topics without a folder, and what was configured while the server ran, are lost"
             )
-        self.config = with_changes(config, self.metadata_log.contents, self.findings.append)
+        self.config = with_changes(config, self.metadata_file.contents, self.findings.append)
 
     def recover(self, host: BackendHost) -> tuple[dict[int, BrokerLogs], list[RecoveredTopic]]:
-        """Load every log. ``host`` is the storage that they belong to from now on."""
-        contents = self.metadata_log.contents
+        """Load every log. ``host`` is the storage to which the logs belong from now on."""
+        contents = self.metadata_file.contents
         loader = BrokerLogsLoader(self._directory, contents, now_ms=self._now_ms, report=self.findings.append)
         folders = loader.folders
         adopted = self._adopt(folders)
@@ -99,18 +99,18 @@ class DirectoryLoader:
         return {self.config.node_id: loader.loaded()}, recovered
 
     def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
-        """Write the id of the topic into ``partition.metadata``."""
+        """Write the topic id into ``partition.metadata``."""
         if topic_id_in(file) is None:
-            replace(file, text_files.partition_metadata(topic_id))
+            replace(file, checkpoint_files.partition_metadata(topic_id))
             self.findings.append(
                 f"{file} was missing or did not name a topic; it names {topic_id} now, as the topic does"
             )
 
     def _leave_alone(self, name: str, files: Iterable[Path]) -> bool:
-        """Can the id of topic ``name`` not be read, because its files are damaged? Its folders are then left as they are."""
+        """Is the id of topic ``name`` unreadable, because its files are damaged? Its folders are then not touched."""
         for file in files:
             try:
-                text_files.read_topic_id(file)
+                checkpoint_files.read_topic_id(file)
             except CheckpointError as problem:
                 self.findings.append(
                     f"{problem}. Nothing else says whose the folder is, so that topic {name} is left alone. Restore the file; "
@@ -120,8 +120,8 @@ class DirectoryLoader:
         return False
 
     def _adopt(self, folders: Mapping[str, Mapping[int, Path]]) -> set[str]:
-        """Create topics for the folders of partitions that no known topic has; returns the names of these topics."""
-        topics = self.metadata_log.contents.topics
+        """Create topics for partition folders without a known topic; returns the names of these topics."""
+        topics = self.metadata_file.contents.topics
         known = {topic.name: topic for topic in topics.values()}
         adopted = set()
         for name, partitions in folders.items():
@@ -137,7 +137,7 @@ class DirectoryLoader:
                     file = next(file for file in files if topic_id_in(file) not in {None, topic.topic_id})
                     raise StorageError(
                         f"a folder of topic {name} in {self._directory} is of another topic of that name: {file} says so, and "
-                        f"{self.metadata_log.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
+                        f"{self.metadata_file.path} says that it is {topic.topic_id}. Move the folder away, or mend the file."
                     )
                 topic.partitions = max(topic.partitions, max(partitions) + 1)
                 for file in files:
@@ -148,7 +148,7 @@ class DirectoryLoader:
                 raise StorageError(f"the folders of topic {name} in {self._directory} do not agree on whose they are")
             for file in files:
                 if topic_id_in(file) is None:
-                    replace(file, text_files.partition_metadata(topic_id))
+                    replace(file, checkpoint_files.partition_metadata(topic_id))
             adopted.add(name)
             self.findings.append(f"topic {name} was found in {self._directory}, and has the broker's defaults now")
             topics[topic_id] = TopicEntry(
@@ -157,16 +157,17 @@ class DirectoryLoader:
         return adopted
 
     def _keep_to(self, topic: CoordinatorTopic, folders: Mapping[int, Path], *, adopted: bool) -> None:
-        """Names are where they were stored: the topic that is there says over how many partitions, as in Kafka.
+        """Set the number of partitions of a coordinator topic to that of the folders, so that names are found where they are
+        stored.
 
-        In an adopted topic the names show the number; if they do not fit the configured one, the start is refused.
+        In an adopted topic the names show the number; if it is not the configured one, the start is refused.
         """
         configured: int = getattr(self.config, topic.field)
         self._check_names(topic, folders, configured, adopted=adopted)
-        topics = self.metadata_log.contents.topics.values()
+        topics = self.metadata_file.contents.topics.values()
         there = next((entry.partitions for entry in topics if entry.name == topic.topic), configured)
         if adopted:
-            there = max(there, configured)  # of an adopted topic the last partitions may be missing
+            there = max(there, configured)  # the last partitions of an adopted topic may be missing
         self.config = with_partitions(self.config, topic, there, self._directory, self.findings.append)
 
     def _check_names(

@@ -1,4 +1,4 @@
-"""Files as a data directory uses them: changed whole or not at all, locked, so many open at once. All of it raises OSError."""
+"""File access for a data directory: atomic replacement, fsync, locking, a limit of open files. All of it raises OSError."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class StorageError(Exception):
-    """The directory cannot be used; the text names the file and says why, and what to do about it."""
+    """The directory cannot be used; the text names the file, the problem and the remedy."""
 
 
 _TEMPORARY = ".tmp"
@@ -20,12 +20,12 @@ _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def is_shortage(error: OSError) -> bool:
-    """Has the process, or the system, as many files open as it may have? That is no failure of the disk, and passes."""
+    """Is the error a lack of file descriptors? That is temporary, and not a failure of the disk."""
     return error.errno in _SHORTAGES
 
 
 def need_room(files: int) -> None:
-    """Raises OSError, a shortage, unless so many more files can be open at once."""
+    """Raises OSError (EMFILE or ENFILE) unless that many more files can be opened now."""
     descriptors: list[int] = []
     try:
         while len(descriptors) < files:
@@ -36,7 +36,7 @@ def need_room(files: int) -> None:
 
 
 def write_at(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """Write all of ``data`` at ``position``; a system may write less than it is asked to, such as on a disk that fills up."""
+    """Write all of ``data`` at ``position``, although the system may write less in one call."""
     written = os.pwrite(descriptor, data, position)
     if written < len(data):
         with memoryview(data) as view:
@@ -59,7 +59,7 @@ def read_at(descriptor: int, length: int, position: int) -> bytes:
 
 @contextlib.contextmanager
 def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
-    """A descriptor of the file, while the block runs."""
+    """A context manager with a descriptor of the file."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
     try:
         yield descriptor
@@ -68,16 +68,17 @@ def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def sync(path: Path) -> None:
-    """Flush the file, or the names in the folder, to the disk (fsync)."""
+    """Flush the file, or the entries of the directory, to disk (fsync)."""
     with opened(path) as descriptor:
         os.fsync(descriptor)
 
 
 def replace(path: Path, data: bytes, *, synced: bool = True) -> None:
-    """Replace the file's content by ``data``, on the disk, too; after a power cut the file has the old content or the new.
+    """Replace the file's content by ``data`` atomically, and flush it; after a power failure the file has the old or the new
+    content.
 
-    Every small file is written so. Not ``synced``, it stands a kill all the same, but after a power cut it may be empty: that
-    is for what can be made anew. Source: ``Utils.atomicMoveWithFallback``.
+    All small files are written with this. If it is not ``synced``, the file survives a kill, but may be empty after a power
+    failure: for files that can be rebuilt. Source: ``Utils.atomicMoveWithFallback``.
     """
     temporary = path.with_name(path.name + _TEMPORARY)
     with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
@@ -90,13 +91,13 @@ def replace(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what an interrupted ``replace`` left; Kafka names its leftovers alike."""
+    """Remove the temporary files of an interrupted ``replace``, which Kafka names alike."""
     for path in folder.glob(f"*{_TEMPORARY}"):
         path.unlink()
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory and its missing parents, and flush them to the disk."""
+    """Create the directory and its missing parents, and flush them to disk."""
     new = [one for one in (path, *path.parents) if not one.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for one in new:
@@ -104,7 +105,7 @@ def make_directory(path: Path) -> None:
 
 
 def create(path: Path) -> None:
-    """A new file with nothing in it; what is in one of that name is lost. Not yet on the disk."""
+    """Create an empty file, or empty an existing one, without a flush."""
     with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
         pass
 
@@ -113,7 +114,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class ChunkedReader:
-    """What was read last of the file behind ``descriptor``."""
+    """Reads the file behind ``descriptor`` in chunks, and keeps the last one."""
 
     __slots__ = ("_chunk", "_data", "_descriptor", "_start")
 
@@ -133,31 +134,31 @@ class ChunkedReader:
 
 
 class BackgroundSync:
-    """Does one thing after the other in a thread of its own, which there is from the first one on."""
+    """Runs tasks one after the other in a thread, which the first task starts."""
 
     def __init__(self) -> None:
         self._executor: ThreadPoolExecutor | None = None
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":
-        """Do ``work`` some time; the future says when, or what went wrong."""
+        """Run ``work`` in the thread; the future has its end or its exception."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "groupcoord-flush")
         return self._executor.submit(work)
 
     def close(self) -> None:
-        """Wait until all is done."""
+        """Wait until all tasks are done."""
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
 
 
-_held: set[Path] = set()  # by this process: the lock of a file keeps only other processes out
+_held: set[Path] = set()  # by this process, because a file lock excludes other processes only
 
 
 class DirectoryLock:
-    """The lock on ``directory`` until ``release``, or the end of the process: only one server uses a data directory.
+    """The lock on ``directory`` until ``release`` or the end of the process, so that only one server uses the directory.
 
-    It is that of the file ``.lock``, as Kafka holds and respects it. Raises StorageError and OSError.
+    It locks the file ``.lock``, as Kafka does. Raises StorageError and OSError.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -177,7 +178,7 @@ class DirectoryLock:
         _held.add(self._directory)
 
     def release(self) -> None:
-        """Let others use the directory."""
+        """Release the lock."""
         _held.discard(self._directory)
         os.close(self._descriptor)
 
@@ -189,23 +190,23 @@ _MOST_LOGS = 1_000
 
 
 class Closable(Protocol):
-    """A log with files."""
+    """A log whose files can be closed."""
 
     def close(self) -> None:
-        """Close them."""
+        """Close the files."""
 
 
 class OpenFiles:
-    """The logs with open files, at most ``most`` of them.
+    """The logs with open files, at most ``most``, in the order of their last use.
 
-    The active segment of each has up to three, and there can be more logs than a process may have files. Those appended to
-    longest ago are closed; the next append opens them again. Kafka keeps the files of every segment open, and asks for a limit
-    of 100,000 descriptors.
+    The active segment of a log has up to three open files, and there can be more logs than a process has descriptors. The logs
+    that have not been appended to for longest are closed; the next append opens them again. Kafka keeps the files of all
+    segments open, and recommends a limit of 100,000 descriptors.
     """
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most_logs() if most is None else most
-        self._logs: dict[Closable, None] = {}  # the one used longest ago comes first
+        self._logs: dict[Closable, None] = {}  # the least recently used log is first
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -216,7 +217,7 @@ class OpenFiles:
         return (self._most - len(self._logs)) * FILES_OF_A_LOG
 
     def used(self, log: Closable) -> None:
-        """``log`` is appended to, for which it has its files open."""
+        """``log`` is appended to and has its files open; may close the files of the least recently used log."""
         logs = self._logs
         logs.pop(log, None)
         logs[log] = None
@@ -226,17 +227,18 @@ class OpenFiles:
             oldest.close()
 
     def forget(self, log: Closable) -> None:
-        """``log`` is gone."""
+        """``log`` was deleted."""
         self._logs.pop(log, None)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close the files of all logs."""
         for log in self._logs:
             log.close()
         self._logs.clear()
 
 
 def most_logs() -> int:
-    """How many logs may have open files: three eighths of the process's descriptors, but at most a thousand logs."""
+    """The maximum of logs with open files: an eighth of the process's descriptors, as each needs three, and at most a
+    thousand."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_LOGS if soft == resource.RLIM_INFINITY else max(1, min(_MOST_LOGS, soft // 8))

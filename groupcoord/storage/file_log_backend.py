@@ -1,8 +1,7 @@
-"""The files of one log while the server runs: the storage that a PartitionLog writes to.
+"""The files of one partition's log: the LogBackend to which a PartitionLog writes.
 
-A batch is written to the file before it is acknowledged, so that a server that is killed loses none. It is flushed to the
-disk, and so survives a power cut, when flush.messages or flush.ms says so, or when the operating system does it. Source:
-``LocalLog``, ``UnifiedLog``.
+A batch is written to the file before it is acknowledged, so that it survives a kill. It survives a power failure once it is
+flushed, according to flush.messages and flush.ms or by the operating system. Source: ``LocalLog``, ``UnifiedLog``.
 """
 
 import contextlib
@@ -21,47 +20,48 @@ from groupcoord.broker.storage_backend import LogBackend, LogState, RecoveredLog
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import log_file_names, producer_snapshot
+from groupcoord.storage.checkpoint_files import partition_metadata, write_epochs
 from groupcoord.storage.file_io import is_shortage, replace, sync
 from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment, keep_head
 from groupcoord.storage.log_loader import LoadedLog, LogLoader
-from groupcoord.storage.text_files import partition_metadata, write_epochs
 from groupcoord.storage.transaction_index import TransactionIndex, has_transactions
 
 
 class BackendHost(Protocol):
-    """What a partition needs of the storage it is part of."""
+    """The parts of the storage that the backend of a log uses."""
 
     def check(self) -> None:
-        """Raises BatchError if the storage has failed: it takes nothing more."""
+        """Raises BatchError if the storage has failed, and accepts no changes."""
 
     def failed(self, error: OSError, *, undone: bool = False) -> BatchError:
-        """The storage fails for good; what to raise. If it is ``undone``, a shortage of descriptors is not the end."""
+        """The storage has failed for good; returns the error to raise. A lack of descriptors is no failure if the change is
+        ``undone``."""
 
     def need_room(self) -> None:
-        """Raises BatchError if a change could run out of descriptors half-way: it is not begun."""
+        """Raises BatchError if a change could fail half-way for lack of descriptors."""
 
     def used(self, store: "FileLogBackend") -> None:
-        """``store`` is appended to, and has files open."""
+        """``store`` is appended to, and has open files."""
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":
-        """Do ``work`` beside everything else."""
+        """Run ``work`` in the background thread."""
 
     def starts_changed(self, store: "FileLogBackend") -> None:
-        """The log start offset of a log has moved because of DeleteRecords. Raises BatchError."""
+        """DeleteRecords has advanced the log start offset of a log. Raises BatchError."""
 
     def end_moved_back(self, store: "FileLogBackend") -> None:
-        """A log was truncated: no checkpoint may say that there was more. Raises BatchError."""
+        """A log was truncated: lower its offsets in the checkpoints. Raises BatchError."""
 
 
 class _Flush(NamedTuple):
-    """A flush that goes on in the background: when it is done, everything before ``offset`` is on the disk."""
+    """A flush in the background; when it is done, everything before ``offset`` is on disk."""
 
     offset: int
     done: "Future[None]"
 
 
 class FileLogBackend(LogBackend):
-    """The files in ``folder``. The offsets are what checkpoints are made of."""
+    """The log files in ``folder``. Its offsets go into the checkpoints."""
 
     def __init__(self, folder: Path, host: BackendHost) -> None:
         self.folder = folder
@@ -72,17 +72,17 @@ class FileLogBackend(LogBackend):
         self._host = host
         self._active: FileSegment | None = None
         self._flushes: deque[_Flush] = deque()
-        self._waiting: list[FileSegment] = []  # complete ones that are not known to be on the disk
+        self._waiting: list[FileSegment] = []  # closed segments that may not be flushed
         self._unflushed_since_ms: int | None = None
         self._snapshot_at = 0
-        self._names_flushed = False  # are the files that there are in the folder on the disk?
+        self._names_flushed = False  # are the entries of the folder on disk?
         self._log: LogState | None = None  # from the first append on
         self._cleaned_to = 0
 
     def create(self, topic_id: uuid.UUID) -> None:
-        """Make the folder of a new partition. Raises OSError.
+        """Create the folder of a new partition. Raises OSError.
 
-        None of it is flushed: a start makes of the catalogue what a kill or a power cut has left out.
+        It is not flushed: the next start creates again, from the metadata file, what a kill or power failure has lost.
         """
         self.folder.mkdir(exist_ok=True)
         replace(self.folder / log_file_names.PARTITION_METADATA, partition_metadata(topic_id), synced=False)
@@ -90,7 +90,7 @@ class FileLogBackend(LogBackend):
         replace(self.folder / log_file_names.LEADER_EPOCHS, b"0\n1\n0 0\n", synced=False)
 
     def take_over(self, found: LoadedLog, cleaned_to: int = 0) -> RecoveredLog:
-        """Go on with what recovery has found, in a log that had been compacted up to ``cleaned_to``."""
+        """Continue with a log that was loaded, and compacted up to ``cleaned_to``."""
         self._cleaned_to = cleaned_to
         segments = found.segments
         self._active = segments[-1]
@@ -109,10 +109,10 @@ class FileLogBackend(LogBackend):
             cleaned_to,
         )
 
-    # --- what the log does
+    # --- changes of the log
 
     def new_segment(self, log: LogState, base_offset: int, now_ms: int) -> Segment:
-        """Create the files of a segment; the one before it is complete, and flushed in the background."""
+        """Create the files of a segment; the previous one is closed, and flushed in the background."""
         self._host.check()
         self._host.need_room()
         try:
@@ -140,7 +140,7 @@ class FileLogBackend(LogBackend):
         now_ms: int,
         aborted: AbortedTransaction | None = None,
     ) -> None:
-        """Write a batch and what it aborts, and flush everything if it is time."""
+        """Write a batch and its entry in the transaction index, and flush if flush.messages says so."""
         self._host.check()
         active = self._active
         if active is None or active is not segment:
@@ -165,7 +165,7 @@ class FileLogBackend(LogBackend):
     def replaced(
         self, log: LogState, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False
     ) -> list[Segment]:
-        """Swap segments as Kafka does, so that after a kill at any moment there are all of the old ones or all of the new."""
+        """Replace segments as Kafka does, so that a kill at any moment leaves all of the old ones or all of the new."""
         self._host.check()
         self._host.need_room()
         self._log = log
@@ -194,7 +194,7 @@ class FileLogBackend(LogBackend):
         return list(now)
 
     def deleted(self, log: LogState, segments: Sequence[Segment]) -> None:
-        """Remove the files of the oldest segments."""
+        """Delete the files of the oldest segments."""
         self.log_start_offset = log.log_start_offset
         self.first_base_offset = log.segments[0].base_offset
         gone = {segment.base_offset for segment in segments}
@@ -202,23 +202,23 @@ class FileLogBackend(LogBackend):
         try:
             DELETED_SEGMENTS.add(segments)
             if not self._names_flushed:
-                # Else a power cut might have the log begin at zero again: its new segment gone, the old ones too.
+                # Else, after a power failure, the log could begin at zero again, with the old and the new segments lost.
                 sync(self.folder)
                 self._names_flushed = True
             for segment in segments:
                 delete_segment(self.folder, segment.base_offset)
         except OSError as error:
-            self._host.failed(error, undone=True)  # a shortage comes before anything is removed
+            self._host.failed(error, undone=True)  # a lack of descriptors is found before anything is deleted
 
     def start_moved(self, log: LogState) -> None:
-        """Records were deleted: that is remembered at once, for their segment may live on. Raises BatchError."""
+        """Write the advanced log start offset at once, because its segment may stay. Raises BatchError."""
         self.log_start_offset = log.log_start_offset
         self._host.starts_changed(self)
 
     # --- following a leader
 
     def truncated(self, log: LogState, offset: int, now_ms: int) -> TruncatedLog:
-        """Remove what begins at ``offset`` or later, and load what is left. Source: ``LocalLog.truncateTo``."""
+        """Remove the batches from ``offset`` on, and load the rest. Source: ``LocalLog.truncateTo``."""
         self._host.check()
         self._host.need_room()
         self._log = log
@@ -241,7 +241,7 @@ class FileLogBackend(LogBackend):
         return TruncatedLog(list(loaded.segments), loaded.producers)
 
     def started_over(self, log: LogState, offset: int, now_ms: int) -> list[Segment]:
-        """Remove all segments and begin with an empty one. Source: ``LocalLog.truncateFullyAndStartAt``."""
+        """Remove all segments and create an empty one. Source: ``LocalLog.truncateFullyAndStartAt``."""
         self._host.check()
         self._host.need_room()
         try:
@@ -260,7 +260,7 @@ class FileLogBackend(LogBackend):
         return list(loaded.segments)
 
     def _load(self, log: LogState, recovery_point: int, log_start_offset: int, now_ms: int) -> LoadedLog:
-        self._flushes.clear()  # what is flushed of files that are gone says nothing
+        self._flushes.clear()  # flushes of deleted files prove nothing
         return LogLoader(
             self.folder,
             log.settings,
@@ -273,7 +273,7 @@ class FileLogBackend(LogBackend):
         ).run()
 
     def epochs_changed(self, log: LogState) -> None:
-        """Write the leader epochs; they survive a kill, and after a power cut batches tell them again."""
+        """Write the leader epochs without a flush: after a power failure they are rebuilt from the batches."""
         try:
             write_epochs(self.folder / log_file_names.LEADER_EPOCHS, log.epochs.entries, synced=False)
         except OSError as error:
@@ -283,7 +283,7 @@ class FileLogBackend(LogBackend):
 
     @property
     def recovery_point(self) -> int:
-        """Everything before that offset is on the disk. Raises OSError if a flush in the background failed."""
+        """The recovery point: everything before that offset is on disk. Raises OSError if a background flush has failed."""
         self._see_what_is_flushed()
         return self._recovery_point
 
@@ -295,7 +295,7 @@ class FileLogBackend(LogBackend):
             self._waiting = [segment for segment in self._waiting if segment.base_offset >= flush.offset]
 
     def flush_if_due(self, log: LogState, now_ms: int) -> bool:
-        """Flush if the oldest batch that is not flushed has waited for flush.ms; is there anything left that waits?"""
+        """Flush if the oldest unflushed batch has waited for flush.ms; returns whether anything is still unflushed."""
         if self._unflushed_since_ms is not None and now_ms - self._unflushed_since_ms >= log.settings.flush_ms:
             try:
                 self._host.check()
@@ -308,7 +308,7 @@ class FileLogBackend(LogBackend):
         return self._unflushed_since_ms is not None
 
     def _sync_waiting(self) -> None:
-        """What compaction leaves out may be on the disk, and a later record that stands for it not yet: so it has to be."""
+        """Flush before compaction: a record must not be removed before the later record of its key is on disk."""
         self._see_what_is_flushed()
         for segment in self._waiting:
             segment.sync()
@@ -328,43 +328,43 @@ class FileLogBackend(LogBackend):
 
     @property
     def high_watermark(self) -> int:
-        """What consumers may read, for the checkpoint: all, as far as nothing is known of followers."""
+        """The high watermark for the checkpoint; the log end offset if there are no followers."""
         return self.log_end_offset if self._log is None else self._log.high_watermark
 
     @property
     def cleaned_to(self) -> int:
-        """Up to which offset the log has been compacted."""
+        """The offset up to which the log has been compacted."""
         return self._cleaned_to if self._log is None else self._log.cleaned_to
 
     def _snapshot(self) -> None:
-        """Write what the log knows of its producers, if anything was appended since the last time."""
+        """Write a producer snapshot, if anything was appended since the last one."""
         if self._log is not None and self.log_end_offset > self._snapshot_at:
             path = self.folder / log_file_names.file_name(self.log_end_offset, log_file_names.PRODUCER_SNAPSHOT)
             replace(path, producer_snapshot.encode(self._log.producers))
             self._snapshot_at = self.log_end_offset
 
     def complete(self) -> None:
-        """The server ends: have everything as it is after a clean shutdown, on the disk. Raises OSError."""
+        """Flush the log for a clean shutdown, with its indexes and a producer snapshot. Raises OSError."""
         if self._active is not None:
             self._complete(self._active)
         self._snapshot()
         self._flush(self.log_end_offset)
 
     def _complete(self, segment: FileSegment) -> None:
-        """Nothing more comes for now; that none of its transactions was aborted is told by an empty index."""
+        """Close a segment; an empty transaction index shows that none of its transactions was aborted."""
         segment.complete()
         if self._log is not None and has_transactions(self._log.producers):
             segment.transaction_index.make()
 
     def close(self) -> None:
-        """Close the files as they are."""
+        """Close the files without flushing."""
         if self._active is not None:
             self._active.close()
 
     # --- cleaning
 
     def writing(self, log: LogState, cleaned: LogSegment) -> BackgroundWork[None]:
-        """Write the files that ``replaced`` is to rename, a piece at a time; a start removes those it finds."""
+        """Write the files that ``replaced`` will rename, piece by piece; a start deletes those that it finds."""
         self._host.check()
         pieces = PieceCounter()
         create_segment(self.folder, cleaned.base_offset, log_file_names.CLEANED)
@@ -381,13 +381,13 @@ class FileLogBackend(LogBackend):
         target.sync()
 
     def discard(self, base_offset: int) -> None:
-        """Remove those files."""
+        """Delete those files."""
         for kind in log_file_names.OF_SEGMENT:
             with contextlib.suppress(OSError):
                 (self.folder / log_file_names.file_name(base_offset, kind + log_file_names.CLEANED)).unlink()
 
     def failed(self, error: OSError) -> BatchError:
-        """The disk fails, or there are no descriptors."""
+        """The disk has failed, or there are no descriptors."""
         return self._host.failed(error, undone=True)
 
     def _rename(self, base_offsets: Sequence[int], before: str, after: str) -> None:
@@ -399,7 +399,7 @@ class FileLogBackend(LogBackend):
 
 
 def _say_nothing(_finding: str) -> None:
-    """The files were in order before what was cut off."""
+    """The reports of the loader after a truncation are dropped: the files were valid before."""
 
 
 def _sync(segments: Sequence[FileSegment], folder: Path) -> None:

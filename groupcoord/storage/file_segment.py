@@ -1,6 +1,6 @@
-"""A segment in its files. Nothing of it is held in memory but a few numbers: what is read comes from the file.
+"""A log segment in Kafka's files. Batches are read from the file when they are needed; memory holds a few numbers only.
 
-Only the last segment of a log is appended to, and has its files open. Source: ``LogSegment``.
+Only the last segment of a log is appended to and keeps its files open. Source: ``LogSegment``.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ _WRONG = "its indexes are missing or wrong, and are made anew"
 
 
 class AppendMark(NamedTuple):
-    """What a segment was like before an append."""
+    """The state of a segment before an append, to which it can be rolled back."""
 
     size: int
     latest: TimestampOffset
@@ -58,9 +58,9 @@ class AppendMark(NamedTuple):
 
 
 class FileSegment:
-    """The segment of ``folder`` that begins at ``base_offset``; its log file is there.
+    """The segment in ``folder`` with ``base_offset``; its log file exists.
 
-    Everything raises OSError, but what reads raises BatchError if it is only out of descriptors.
+    All methods raise OSError; those that read raise BatchError if only descriptors are lacking.
     """
 
     def __init__(self, folder: Path, base_offset: int, settings: LogConfig, now_ms: int, state: str = "") -> None:
@@ -79,12 +79,12 @@ class FileSegment:
         self._interval = settings.index_interval_bytes
         self._index_bytes = settings.segment_index_bytes
         self._descriptor: int | None = None
-        self._kept: int | None = None  # a descriptor of the log file, which may have been removed
+        self._kept: int | None = None  # a descriptor of the log file, which may have been deleted
         self._gone = False
         self.slices = 0
-        """How many answers refer to it."""
+        """The number of responses that reference it."""
         self.behind: int | None = None
-        """An offset that no batch reaches, if one is known: where the log ends, or the next segment begins."""
+        """The first offset that it cannot contain, if known: the log end offset, or the next segment's base offset."""
 
     def __repr__(self) -> str:
         return f"<FileSegment {self.path.name} bytes={self.size}>"
@@ -98,18 +98,18 @@ class FileSegment:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """What counts for retention: the largest timestamp; without any, the time of the last append."""
+        """The timestamp that counts for retention: the largest one, or the time of the last append if there is none."""
         return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.modified_ms
 
     # --- appending
 
     def append(self, batch: bytes | bytearray, header: BatchHeader, now_ms: int) -> None:
-        """Write a batch that lies behind all others, and its entry in the indexes if one is due."""
+        """Write a batch, and its index entries if they are due."""
         position = self.size
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         indexed = position - self._indexed_at > self._interval
-        if indexed:  # whatever has to be opened is open before anything is written
+        if indexed:  # open all files before anything is written
             self.offset_index.open()
             self.time_index.open()
         write_at(self._descriptor, batch, position)
@@ -126,11 +126,11 @@ class FileSegment:
         self.modified_ms = now_ms
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """Write into its index that the batch that was appended last is the marker of ``aborted``."""
+        """Write the transaction index entry for the last batch, the marker of ``aborted``."""
         self.transaction_index.append(aborted)
 
     def mark(self) -> AppendMark:
-        """Where ``return_to`` can return to."""
+        """The current state, for ``return_to``."""
         offsets, times = self.offset_index, self.time_index
         return AppendMark(
             self.size,
@@ -144,7 +144,7 @@ class FileSegment:
         )
 
     def return_to(self, mark: AppendMark) -> None:
-        """An append was not to be: have the files end before it, if that is still possible."""
+        """Roll back a failed append: truncate the files to where they ended before, as far as that is possible."""
         self.size, self._latest, self.modified_ms, self._indexed_at, *_ = mark
         with contextlib.suppress(OSError):
             os.truncate(self.path, self.size)
@@ -153,9 +153,9 @@ class FileSegment:
             self.transaction_index.cut(mark.aborted)
 
     def is_full_for(self, last_offset: int) -> bool:
-        """Can an index not take an entry for a batch that ends with ``last_offset`` any more?
+        """Is an index full, or ``last_offset`` too far from the base offset?
 
-        One place in the index of times is kept free for the last entry.
+        One slot of the time index is reserved for the last entry.
         """
         return (
             last_offset - self.base_offset > INT32_MAX
@@ -164,14 +164,14 @@ class FileSegment:
         )
 
     def age_ms(self, now_ms: int, timestamp_ms: int) -> int:
-        """How old the segment is at an append of ``timestamp_ms``: by its first batch's time, else by the clock."""
+        """The age of the segment at an append of ``timestamp_ms``: by its first batch's timestamp, else by the clock."""
         first = self._first_timestamp_ms
         if first is None and self.size:
             first = self._first_timestamp_ms = read_header(self.copy(0, HEADER_BYTES)).max_timestamp_ms
         return timestamp_ms - first if first is not None and first >= 0 else now_ms - self._created_ms
 
     def complete(self) -> None:
-        """Nothing is appended any more, or not for now: the index of times gets its last entry."""
+        """Add the last entry of the time index, when appending ends or pauses."""
         self.time_index.append(self._latest)
         self.close()
 
@@ -184,14 +184,14 @@ class FileSegment:
             self._descriptor = None
 
     def detach(self) -> None:
-        """Its files are about to be removed: keep the log file open for answers, if there is a descriptor to be had."""
+        """Keep the log file open for unsent responses before it is deleted, if there is a descriptor."""
         try:
             self._kept = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             self.forget()
 
     def forget(self) -> None:
-        """Close the log file, and read none that may have its name now."""
+        """Close the log file; a new file of that name is not read."""
         self._gone = True
         if self._kept is not None:
             os.close(self._kept)
@@ -200,24 +200,24 @@ class FileSegment:
     def sync(self) -> None:
         """Flush the log file and its indexes to the disk."""
         for path in (self.path, self.offset_index.path, self.time_index.path, self.transaction_index.path):
-            with contextlib.suppress(FileNotFoundError):  # there is no entry yet
+            with contextlib.suppress(FileNotFoundError):  # an index without entries
                 sync(path)
 
     # --- reading
 
     @property
     def aborted(self) -> Sequence[AbortedTransaction]:
-        """The aborted transactions whose markers it has, in order."""
+        """The aborted transactions whose markers are in it, in order."""
         with self._enough_descriptors():
             return self.transaction_index.read()
 
     def upper_bound(self, position: int) -> int | None:
-        """An offset that is not before ``position``, as near as the index of offsets knows one. None: it knows none."""
+        """An offset of an index entry at or after ``position``; None if there is none."""
         with self._enough_descriptors():
             return self.offset_index.upper_bound(position)
 
     def find(self, offset: int) -> FoundBatch | None:
-        """The first batch that holds ``offset`` or a later one. Raises CorruptBatchError if there is no way to it."""
+        """The first batch that contains ``offset`` or a later one. Raises CorruptBatchError if one before it is invalid."""
         with self._reading() as descriptor:
             for position, header in self._batches_from(descriptor, offset, _SEARCH_BYTES):
                 if header.last_offset >= offset:
@@ -225,7 +225,7 @@ class FileSegment:
         return None
 
     def copy(self, position: int, length: int) -> bytes:
-        """The ``length`` bytes at ``position``; none once it has been forgotten."""
+        """The ``length`` bytes at ``position``; none after ``forget``."""
         if self._gone:
             return b""
         with self._reading() as descriptor:
@@ -234,7 +234,7 @@ class FileSegment:
     def first_record_since(
         self, timestamp_ms: int, start_offset: int, find: BatchSearch = find_first_since
     ) -> Record | None:
-        """The first record from ``start_offset`` on that is not older than ``timestamp_ms``."""
+        """The first record from ``start_offset`` on whose timestamp is at least ``timestamp_ms``."""
         with self._reading() as descriptor:
             floor = self.time_index.floor(timestamp_ms)
             for position, header in self._batches_from(descriptor, max(floor.offset, start_offset), _SEARCH_BYTES):
@@ -246,25 +246,25 @@ class FileSegment:
         return None
 
     def latest_record(self, find: BatchSearch = find_first_since) -> Record | None:
-        """The first record that has the largest timestamp of all, or None if there is no record."""
+        """The first record with the largest timestamp, or None if there is no record."""
         found = self.find(self._latest.offset)
         if found is None:
             return None
         return find(self.copy(found.position, found.header.size), found.header, self.max_timestamp_ms, 0)
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """The headers of all batches from the one that holds ``offset`` on. Raises CorruptBatchError."""
+        """The headers of all batches from the one that contains ``offset``. Raises CorruptBatchError."""
         yield from (header for header, _ in self.markers_from(offset))
 
     def markers_from(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
-        """As ``headers_from``; with each control batch all of its bytes, and none with another one."""
+        """As ``headers_from``, with the bytes of control batches; empty bytes for other batches."""
         with self._reading() as descriptor:
             for position, header in self._batches_from(descriptor, offset, CHUNK_BYTES):
                 if header.last_offset >= offset:
                     yield header, read_at(descriptor, header.size, position) if header.control else b""
 
     def next_offset(self) -> int:
-        """The offset behind the last batch. Raises CorruptBatchError."""
+        """The offset after the last batch. Raises CorruptBatchError."""
         last = self.offset_index.last
         following = self.base_offset
         for header in self.headers_from(self.base_offset if last is None else last[0]):
@@ -272,9 +272,9 @@ class FileSegment:
         return following
 
     def _batches_from(self, descriptor: int, offset: int, chunk: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Batches with their positions, from where the index says that one with ``offset`` or less before it begins.
+        """(position, header) of batches, from one at or before ``offset`` that the index points to.
 
-        From the first one, if no such batch begins there: nothing is passed over because an index is wrong.
+        If no such batch is there, because the index is wrong, from the first batch: so that nothing is skipped.
         """
         begin = self.offset_index.position_of(offset)
         if begin:
@@ -301,17 +301,17 @@ class FileSegment:
         try:
             yield
         except OSError as error:
-            if is_shortage(error):  # the disk is as it was: who asks again may be answered
+            if is_shortage(error):  # temporary: a retry may succeed
                 raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, f"{error.strerror}: {self.path}") from error
             raise
 
     # --- rebuilding
 
     def rebuild(self, flushed_to: int = 0) -> CorruptBatchError | None:
-        """Check every batch and make the indexes anew; what is wrong with the rest of the file, if anything is.
+        """Check every batch and rebuild the indexes; returns the error of the first invalid batch, if any.
 
-        Of what is on the disk before the offset ``flushed_to``, what the index leads past is left alone: damage there must not
-        cost the records behind it. The log file is left as it is; ``size`` is what of it is in order.
+        Batches before the offset ``flushed_to`` that the index skips are not checked: damage to them must not cost later
+        records. The log file is not changed; ``size`` is set to the end of its valid part.
         """
         fault = None
         self.size = indexed_at = self._keep_indexes_up_to(flushed_to)
@@ -332,7 +332,7 @@ class FileSegment:
         return fault
 
     def _keep_indexes_up_to(self, offset: int) -> int:
-        """Forget what the indexes say of later batches; where the batch of the last entry that is left begins, or 0."""
+        """Remove the index entries of later batches; returns the position of the batch of the last remaining entry, or 0."""
         if offset > self.base_offset and self.offset_index.is_sound() and self.time_index.is_sound():
             self.offset_index.cut_behind(offset - 1)
             if (last := self.offset_index.last) is not None:
@@ -346,7 +346,7 @@ class FileSegment:
         return 0
 
     def known_offset(self) -> int:
-        """The last offset that the indexes know of, or -1; nothing is known of one that is missing or wrong."""
+        """The last offset in the indexes, or -1; missing or wrong indexes are ignored."""
         known = [NO_OFFSET]
         if self.offset_index.is_sound() and (last := self.offset_index.last) is not None:
             known.append(last[0])
@@ -355,10 +355,11 @@ class FileSegment:
         return max(known)
 
     def wrong_indexes(self, *, checksums: bool = False) -> str | None:
-        """What is wrong with the indexes of a segment that is complete, in words, or None.
+        """What is wrong with the indexes of a closed segment, as text, or None.
 
-        Checked: every entry ascends, and the last entries fit the last batches. The rest of the log is not read. Raises
-        CorruptBatchError if a batch behind the last entry is invalid (see ``rebuild``), with ``checksums`` also its records.
+        Entries must ascend, and the last ones must fit the last batches; the rest of the log is not read. Raises
+        CorruptBatchError if a batch after the last entry is invalid (see ``rebuild``), with ``checksums`` also if its checksum
+        is wrong.
         """
         if not self.offset_index.is_sound() or not self.time_index.is_sound():
             return _WRONG
@@ -385,7 +386,7 @@ class FileSegment:
 
 
 def lost_or_wrong(known: int, end: int) -> str:
-    """What to log of a segment that ends before ``end`` while its indexes have the later offset ``known``."""
+    """The log text for a segment that ends before ``end`` although its indexes have the later offset ``known``."""
     return (
         f"its indexes know of offset {known}, and it ends before offset {end}: either records are lost, or the indexes are "
         "wrong; they are made anew"
@@ -393,16 +394,16 @@ def lost_or_wrong(known: int, end: int) -> str:
 
 
 def create_segment(folder: Path, base_offset: int, state: str = "") -> None:
-    """Create the files of an empty segment; what is in files of those names is lost. Raises OSError."""
+    """Create the files of an empty segment, or empty existing ones. Raises OSError."""
     for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
         create(folder / file_name(base_offset, kind + state))
     (folder / file_name(base_offset, TRANSACTION_INDEX + state)).unlink(missing_ok=True)
 
 
 def keep_head(folder: Path, base_offset: int, size: int) -> None:
-    """Cut off what a segment has behind its first ``size`` bytes, and remove its indexes. Raises OSError.
+    """Truncate a segment to its first ``size`` bytes, and remove its indexes. Raises OSError.
 
-    Its log file becomes another one, so that who has the old one open reads on.
+    The log file is replaced by a copy, so that readers of the open old file are not disturbed.
     """
     path = folder / file_name(base_offset, LOG)
     shortened = path.with_name(path.name + CLEANED)
@@ -417,6 +418,6 @@ def keep_head(folder: Path, base_offset: int, size: int) -> None:
 
 
 def delete_segment(folder: Path, base_offset: int, *, with_snapshot: bool = True) -> None:
-    """Remove the files of a segment, and the snapshot of producers at its beginning. Raises OSError."""
+    """Delete the files of a segment, and the producer snapshot at its base offset. Raises OSError."""
     for kind in (*OF_SEGMENT, *((PRODUCER_SNAPSHOT,) if with_snapshot else ())):
         (folder / file_name(base_offset, kind)).unlink(missing_ok=True)

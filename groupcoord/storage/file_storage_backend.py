@@ -1,9 +1,7 @@
-"""A data directory: the storage of a node, or of a cluster, that outlives the process.
+"""The data directory of a node or a cluster: a StorageBackend that writes Kafka's files, and ``groupcoord-metadata``.
 
-Every file in it is Kafka's but ``groupcoord-metadata``.
-
-If the disk fails, nothing more is taken: the last answers say KAFKA_STORAGE_ERROR, and the server is told to end, as Kafka does
-when its only log directory fails. What had been acknowledged is found again at the next start. Source: ``LogManager``.
+If the disk fails, it accepts no more changes: requests fail with KAFKA_STORAGE_ERROR and the server stops, as Kafka does when
+its only log directory fails. Everything acknowledged is found at the next start. Source: ``LogManager``.
 """
 
 import contextlib
@@ -19,8 +17,9 @@ from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage import text_files
+from groupcoord.storage import checkpoint_files
 from groupcoord.storage.broker_logs import BrokerLogs
+from groupcoord.storage.checkpoint_files import CheckpointError
 from groupcoord.storage.cluster_directory_loader import ClusterDirectoryLoader
 from groupcoord.storage.directory_loader import DirectoryLoader
 from groupcoord.storage.file_io import (
@@ -35,22 +34,20 @@ from groupcoord.storage.file_io import (
 )
 from groupcoord.storage.file_log_backend import FileLogBackend
 from groupcoord.storage.log_file_names import Partition
-from groupcoord.storage.metadata_log import TopicEntry
-from groupcoord.storage.text_files import CheckpointError
+from groupcoord.storage.metadata_file import TopicEntry
 
 _ROOM = 8
-"""A change has no more files open at once than this: those of a segment that is written, a folder, and what is flushed beside
-it."""
+"""The most files that a change opens at once: those of a new segment, a folder, and those of a flush in the background."""
 
 
 class DataDirectory(StorageBackend):
-    """The data directory ``directory``, which is made if there is none, in use until ``close``. Raises StorageError.
+    """The data directory ``directory``, which is created if it is missing, in use until ``close``. Raises StorageError.
 
-    Of several ``brokers`` each has a directory in it, by its id. ``config`` is how the server was started; ``self.config``
-    is that with what was changed while it ran, in an earlier life. ``new_uuid`` is where ids come from, ``now_ms`` the
-    time. ``findings`` says, in words, what was not as it should be. ``on_failure`` is called, once, if the disk fails,
-    which ``failure`` then describes. ``on_shortage`` is told in words when there are no descriptors for files; that is no
-    failure: what cannot be done is refused, and tried again by who wants it.
+    Each of several ``brokers`` has a subdirectory named by its id. ``config`` is the configuration of the start;
+    ``self.config`` has the dynamic changes of earlier runs, too. ``new_uuid`` generates ids, ``now_ms`` is the time.
+    ``findings`` are texts about what was damaged or missing. ``on_failure`` is called once if the disk fails; ``failure`` then
+    has the reason. ``on_shortage`` is called with a text when file descriptors are lacking, which is no failure: the change is
+    refused, and can be retried.
     """
 
     in_memory = False
@@ -86,14 +83,14 @@ class DataDirectory(StorageBackend):
                 ids = range(config.node_id, config.node_id + brokers)
                 start = ClusterDirectoryLoader(directory, config, ids, hold=hold, new_uuid=new_uuid, now_ms=now_ms)
             self._logs_of, self._recovered = start.recover(self)
-            self._metadata_log = start.metadata_log
-            self._metadata_log.start_anew()
+            self._metadata_file = start.metadata_file
+            self._metadata_file.start_anew()
             self.config = start.config
             self.findings = start.findings
             self._unclean = frozenset(start.unclean)
             self._release = undo.pop_all()
 
-    # --- topics and configurations: the face of a StorageBackend
+    # --- topics and configurations: the methods of StorageBackend
 
     def log(self, topic: str, partition: int, broker: int) -> LogBackend:
         """The files of a broker's log. Raises KeyError if it has not been created."""
@@ -107,14 +104,14 @@ class DataDirectory(StorageBackend):
         configs: Mapping[str, str],
         created_ms: int,
     ) -> None:
-        """Remember the topic, and make the folders of its partitions."""
+        """Store the topic, and create the folders of its partitions."""
         self._add_partitions(
             TopicEntry(name=name, topic_id=topic_id, partitions=0, configs=dict(configs), created_ms=created_ms),
             partitions,
         )
 
     def partitions_added(self, topic_id: uuid.UUID, partitions: Sequence[PartitionState]) -> None:
-        """Remember them, and make their folders."""
+        """Store the added partitions, and create their folders."""
         self._add_partitions(self._topic(topic_id), partitions)
 
     def _add_partitions(self, before: TopicEntry, added: Sequence[PartitionState]) -> None:
@@ -127,18 +124,18 @@ class DataDirectory(StorageBackend):
             for broker, partitions in new.items():
                 self._logs_of[broker].make_room(partitions, before.topic_id)
             states = [*before.states, *added] if is_cluster else []
-            self._metadata_log.put_topic(
+            self._metadata_file.put_topic(
                 dataclasses.replace(before, partitions=before.partitions + len(added), states=states)
             )
             for broker, partitions in new.items():
                 self._logs_of[broker].create(partitions, before.topic_id, self)
 
     def partition_changed(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
-        """Remember the state; who is a replica has a folder, and nobody else."""
+        """Store the state; create the folders of new replicas, and delete those of removed ones."""
         topic = self._topic(topic_id)
         before, name = set(topic.states[partition].replicas), Partition(topic.name, partition)
         try:
-            self._metadata_log.put_partition(topic_id, partition, state)
+            self._metadata_file.put_partition(topic_id, partition, state)
             for broker in set(state.replicas) - before:
                 self._logs_of[broker].make_room([name], topic_id)
                 self._logs_of[broker].create([name], topic_id, self)
@@ -148,15 +145,15 @@ class DataDirectory(StorageBackend):
             self.failed(error)
 
     def topic_configured(self, topic_id: uuid.UUID, configs: Mapping[str, str]) -> None:
-        """Remember the overrides."""
+        """Store the overrides."""
         with self._changing():
-            self._metadata_log.put_topic(dataclasses.replace(self._topic(topic_id), configs=dict(configs)))
+            self._metadata_file.put_topic(dataclasses.replace(self._topic(topic_id), configs=dict(configs)))
 
     def topic_deleted(self, topic_id: uuid.UUID) -> None:
-        """Forget the topic and remove its folders."""
+        """Store that the topic is deleted, and delete its folders."""
         with self._changing():
             name = self._topic(topic_id).name
-            self._metadata_log.delete_topic(topic_id)
+            self._metadata_file.delete_topic(topic_id)
             for logs in self._logs_of.values():
                 self._delete(logs, [one for one in logs.stores if one.topic == name], topic_id)
 
@@ -166,54 +163,54 @@ class DataDirectory(StorageBackend):
         logs.delete(partitions, topic_id)
 
     def resource_configured(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """Remember the configurations."""
+        """Store the configurations."""
         with self._changing():
-            self._metadata_log.put_configs(resource, configs)
+            self._metadata_file.put_configs(resource, configs)
 
     def producer_ids_reserved(self, end: int) -> None:
-        """Remember that the producer ids before ``end`` are taken."""
+        """Store that the producer ids before ``end`` are used."""
         with self._changing():
-            self._metadata_log.put_next_producer_id(end)
+            self._metadata_file.put_next_producer_id(end)
 
     def features_updated(self, features: FeatureLevels) -> None:
-        """Remember the levels of the features."""
+        """Store the feature levels."""
         with self._changing():
-            self._metadata_log.put_features(features)
+            self._metadata_file.put_features(features)
 
     def features(self) -> FeatureLevels:
-        """The levels that were remembered."""
-        return self._metadata_log.contents.features
+        """The stored feature levels."""
+        return self._metadata_file.contents.features
 
     def recovered_topics(self) -> Sequence[RecoveredTopic]:
-        """What was found at the start, once."""
+        """The topics found at the start; can be called once."""
         recovered, self._recovered = self._recovered, []
         return recovered
 
     def log_directory(self, broker: int) -> LogDirectory:
-        """See StorageBackend; the sizes are -1 where the system does not tell."""
+        """See StorageBackend; the sizes are -1 if the system does not provide them."""
         return self._logs_of[broker].log_directory()
 
     def broker_ended(self, broker: int, *, in_order: bool, lost_disk: bool) -> None:
-        """Remember whether it will have ended in order, and whether its empty logs are what is left of a lost disk."""
+        """Record whether the broker has shut down cleanly, and whether its logs are empty because its disk was lost."""
         (self._killed.discard if in_order else self._killed.add)(broker)
-        before = self._metadata_log.contents.lost_disks
+        before = self._metadata_file.contents.lost_disks
         after = before | {broker} if lost_disk else before - {broker}
         if after != before:
             try:
-                self._metadata_log.put_lost_disks(after)
+                self._metadata_file.put_lost_disks(after)
             except OSError as error:
                 self.failed(error)
 
     def unclean_brokers(self) -> frozenset[int]:
-        """Those whose directories were not closed in order."""
+        """The brokers that did not shut down cleanly."""
         return self._unclean
 
     def next_producer_id(self) -> int:
-        """The first producer id that has never been handed out."""
-        return self._metadata_log.contents.next_producer_id
+        """The first producer id that was never given out."""
+        return self._metadata_file.contents.next_producer_id
 
     def _topic(self, topic_id: uuid.UUID) -> TopicEntry:
-        return self._metadata_log.contents.topics[topic_id]
+        return self._metadata_file.contents.topics[topic_id]
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
@@ -224,7 +221,7 @@ class DataDirectory(StorageBackend):
         except OSError as error:
             raise self.failed(error) from error
 
-    # --- what the partitions need: the face of a Keeper
+    # --- the methods of BackendHost, which logs call
 
     def check(self) -> None:
         """Raises BatchError if the disk has failed."""
@@ -232,10 +229,10 @@ class DataDirectory(StorageBackend):
             raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
 
     def failed(self, error: OSError, *, undone: bool = False) -> BatchError:
-        """The disk fails: take nothing more, and say so. Returns what to raise.
+        """Stop accepting changes, because the disk has failed; returns the error to raise.
 
-        If everything is ``undone`` and there were only no descriptors, the disk is as it was: that one request is refused,
-        and the files of all logs are closed, so that the next one may have better luck.
+        If the change is ``undone`` and only descriptors were lacking, only this request is refused, and the files of all logs
+        are closed, so that the next one can succeed.
         """
         if undone and is_shortage(error):
             self._open.close()
@@ -250,41 +247,41 @@ class DataDirectory(StorageBackend):
         return BatchError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
 
     def need_room(self) -> None:
-        """Raises BatchError unless there are descriptors for a change of several steps, which could not be undone."""
+        """Raises BatchError unless there are descriptors for a change in several steps, which could not be undone half-way."""
         try:
             need_room(_ROOM)
         except OSError as error:
             raise self.failed(error, undone=True) from error
 
     def used(self, store: FileLogBackend) -> None:
-        """``store`` has files open; those of another one may be closed for it."""
+        """``store`` has open files; may close those of another log."""
         self._open.used(store)
 
     def files_to_come(self) -> int:
-        """How many more file descriptors the logs may need; a server leaves so many free."""
+        """How many more file descriptors the logs may use; a server leaves that many free."""
         return self._open.files_to_spare + _ROOM
 
     def submit(self, work: Callable[[], None]) -> "Future[None]":
-        """Do ``work`` beside everything else."""
+        """Run ``work`` in the background thread."""
         return self._background.submit(work)
 
     def starts_changed(self, store: FileLogBackend) -> None:
-        """Write down where a broker's logs start that do not start with a segment. Raises BatchError."""
+        """Write the checkpoint of log start offsets of the broker. Raises BatchError."""
         with self._changing():
             self._logs_with(store).write_starts()
 
     def end_moved_back(self, store: FileLogBackend) -> None:
-        """Write down where a broker's logs start and end. Raises BatchError."""
+        """Write the checkpoints of the broker. Raises BatchError."""
         with self._changing():
             self._logs_with(store).write_checkpoints()
 
     def _logs_with(self, store: FileLogBackend) -> BrokerLogs:
         return next(logs for logs in self._logs_of.values() if logs.directory == store.folder.parent)
 
-    # --- now and then, and at the end
+    # --- checkpoints and shutdown
 
     def checkpoint(self) -> None:
-        """Write down up to where every log is on the disk, so that the next start need not look at it."""
+        """Write the checkpoints of all logs, so that the next start need not check what is flushed."""
         if self.failure is None:
             try:
                 for logs in self._logs_of.values():
@@ -294,9 +291,9 @@ class DataDirectory(StorageBackend):
                 self.failed(error, undone=True)
 
     def close(self) -> None:
-        """Flush everything, mark the shutdown as clean, and release the lock of the directory.
+        """Flush everything, write the clean shutdown file, and release the lock of the directory.
 
-        After a failure, this one included, the files are left as they are, and ``failure`` says what it was.
+        After a failure, also during this, the files are left as they are, and ``failure`` has the reason.
         """
         try:
             if self.failure is None:
@@ -306,20 +303,22 @@ class DataDirectory(StorageBackend):
                 for broker, logs in self._logs_of.items():
                     logs.write_checkpoints()
                     if broker not in self._killed:
-                        replace(logs.directory / text_files.CLEAN_SHUTDOWN, text_files.clean_shutdown_marker())
+                        replace(
+                            logs.directory / checkpoint_files.CLEAN_SHUTDOWN, checkpoint_files.clean_shutdown_marker()
+                        )
         except OSError as error:
             self.failed(error)
         finally:
             self._background.close()
             for logs in self._logs_of.values():
                 logs.close()
-            self._metadata_log.close()
+            self._metadata_file.close()
             self._release.close()
 
 
 @contextlib.contextmanager
 def _told(directory: Path) -> Iterator[None]:
-    """Says of what goes wrong at a start in which directory it did."""
+    """Adds the directory to errors of a start."""
     try:
         yield
     except OSError as error:
@@ -329,6 +328,6 @@ def _told(directory: Path) -> Iterator[None]:
 
 
 def _said(error: OSError) -> str:
-    """What the system says, and of which file."""
+    """The text of the system error, with its file."""
     said = error.strerror or str(error)
     return f"{said}: {error.filename}" if error.filename else said

@@ -1,4 +1,4 @@
-"""How Kafka names the files and folders of a log. Source: ``LogFileUtils`` and ``UnifiedLog.parseTopicPartitionName``."""
+"""Kafka's names of the files and folders of a log. Source: ``LogFileUtils`` and ``UnifiedLog.parseTopicPartitionName``."""
 
 import re
 from pathlib import Path
@@ -10,12 +10,12 @@ TIME_INDEX = ".timeindex"
 TRANSACTION_INDEX = ".txnindex"
 PRODUCER_SNAPSHOT = ".snapshot"
 OF_SEGMENT = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
-"""The files of a segment, of which there may be no last one."""
+"""The files of a segment; the transaction index may be missing."""
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 CUT = ".cut"
-"""Ours, and nothing to Kafka: behind the name of a log file, what recovery took out of it."""
+"""A suffix of groupcoord, ignored by Kafka: the part of a log file that recovery has cut off."""
 
 PARTITION_METADATA = "partition.metadata"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
@@ -26,7 +26,7 @@ _OF_DELETED_PARTITION = re.compile(r".+-\d+\.[0-9a-f]{32}-delete")
 
 
 class SegmentFile(NamedTuple):
-    """What the name of a file of a segment says; ``state`` is "" or the suffix of a change that was under way."""
+    """A parsed name of a segment's file; ``state`` is the suffix of an interrupted change, or ""."""
 
     base_offset: int
     kind: str
@@ -34,7 +34,7 @@ class SegmentFile(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A topic's name and a partition's number."""
+    """A topic's name and a partition's index."""
 
     topic: str
     number: int
@@ -44,7 +44,7 @@ class Partition(NamedTuple):
 
 
 def segment_file(name: str) -> SegmentFile | None:
-    """What file of a segment that is, or None."""
+    """The parsed name, or None if it is not that of a segment's file."""
     match = _OF_SEGMENT.fullmatch(name)
     return None if match is None else SegmentFile(int(match[1]), match[2], match[3] or "")
 
@@ -55,18 +55,18 @@ def file_name(base_offset: int, kind: str) -> str:
 
 
 def partition_folder(name: str) -> Partition | None:
-    """The partition that the folder ``name`` belongs to, or None."""
+    """The partition of a folder with that name, or None."""
     match = _OF_PARTITION.fullmatch(name)
     return None if match is None else Partition(match[1], int(match[2]))
 
 
 def is_deleted_folder(name: str) -> bool:
-    """Is it the folder of a partition that was being deleted?"""
+    """Is it the folder of a partition that is being deleted?"""
     return _OF_DELETED_PARTITION.fullmatch(name) is not None
 
 
 def log_files(folder: Path) -> list[Path]:
-    """The log files in ``folder``, by their offsets. Raises OSError."""
+    """The log files in ``folder``, ordered by base offset. Raises OSError."""
     return sorted(
         path
         for path in folder.iterdir()

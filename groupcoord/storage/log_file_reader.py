@@ -1,8 +1,8 @@
-"""The batches in a log file: their headers, and whether each is whole and true.
+"""Reads the batches of a log file, and checks their headers and checksums.
 
-A server that is killed leaves at worst a batch that is not completely written, at the end. Anything else that is wrong
-has another cause: a disk, a power cut, an edited file. Sizes and offsets in a file are checked against it before they are
-used. Source: ``FileLogInputStream``, ``LogSegment.recover``, ``LogSegment.ensureOffsetInRange``.
+A killed server leaves at worst an incomplete batch at the end. Any other damage has another cause: a disk, a power failure, an
+edited file. Sizes and offsets are checked against the file before they are used. Source: ``FileLogInputStream``,
+``LogSegment.recover``, ``LogSegment.ensureOffsetInRange``.
 """
 
 import os
@@ -30,7 +30,7 @@ _FIELDS = struct.Struct(">qiib")  # base offset, length, leader epoch, magic
 
 
 class StoredBatch(NamedTuple):
-    """A batch of a file, and where it begins; ``data`` is valid until the next one is asked for."""
+    """A batch and its position in the file; ``data`` is valid until the next batch is read."""
 
     position: int
     header: BatchHeader
@@ -38,12 +38,12 @@ class StoredBatch(NamedTuple):
 
 
 class CorruptBatchError(BatchError):
-    """What is at ``position`` (bytes) of ``path`` is not a batch that can be read; ``offset`` is the one it would begin with.
+    """There is no valid batch at ``position`` (bytes) of ``path``; ``offset`` is the one it should begin with.
 
-    Who asks for it while the server runs is told CORRUPT_MESSAGE, as by Kafka.
+    A client that reads it gets CORRUPT_MESSAGE, as from Kafka.
 
-    ``torn``: the file ends before the batch does, which is what a killed server leaves. ``old_format``: it is one all right, of
-    magic 0 or 1. ``size`` is that of the batch if it looks like a batch, so that what is behind it may be read.
+    ``torn``: the file ends before the batch does, as after a kill. ``old_format``: it is a valid batch of magic 0 or 1.
+    ``size`` is the batch's size if its header is plausible, so that later batches can be read.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class CorruptBatchError(BatchError):
 def checked_batches(
     path: Path, position: int = 0, expected: int | None = None, behind: int | None = None
 ) -> Iterator[StoredBatch]:
-    """The batches of the file from ``position`` on, each checked: length, magic, checksum, and that offsets ascend.
+    """The batches of the file from ``position`` on, each with its length, magic, checksum and ascending offsets checked.
 
-    Raises CorruptBatchError at the first invalid batch, and OSError. ``expected`` is the lowest offset that is valid at
-    ``position``, ``behind`` the first one that is not; by default both follow from the name of the file.
+    Raises CorruptBatchError at the first invalid batch, and OSError. ``expected`` is the lowest valid offset at ``position``,
+    ``behind`` the first offset that is too high; by default both follow from the file's name.
     """
     first, limit = _offsets(path)
     expected = first if expected is None else expected
@@ -95,9 +95,9 @@ def checked_batches(
 def headers(
     path: Path, descriptor: int, position: int, end: int, *, behind: int | None = None, chunk: int = CHUNK_BYTES
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of the batches of a segment's file between two positions; what they hold is not looked at.
+    """(position, header) of the batches between two positions of a log file; their records are not read.
 
-    Raises CorruptBatchError at the first header that is invalid, and OSError. ``behind`` is as for checked_batches.
+    Raises CorruptBatchError at the first invalid header, and OSError. ``behind`` is as for checked_batches.
     """
     window = ChunkedReader(descriptor, chunk)
     expected, limit = _offsets(path)
@@ -110,13 +110,13 @@ def headers(
 
 
 def _offsets(path: Path) -> tuple[int, int]:
-    """The first offset that a segment of that name can have, and the first that it cannot: its indexes have int32s."""
+    """The first offset that a segment of that name can contain, and the first that it cannot, as its indexes have int32s."""
     first = int(path.name.split(".", 1)[0])
     return first, first + INT32_MAX + 1
 
 
 def _header(path: Path, window: ChunkedReader, position: int, size: int, expected: int, limit: int) -> BatchHeader:
-    """The header at ``position`` of a file of ``size`` bytes, of a batch that lies within the file and whose offsets fit."""
+    """The header at ``position`` of a file of ``size`` bytes, if the batch lies within the file and its offsets are valid."""
     left = size - position
     if left >= HEADER_BYTES:
         header = read_header(window.at(position, HEADER_BYTES))
@@ -130,7 +130,7 @@ def _header(path: Path, window: ChunkedReader, position: int, size: int, expecte
 
 
 def _fault(path: Path, window: ChunkedReader, position: int, left: int, expected: int, limit: int) -> CorruptBatchError:
-    """What is wrong at ``position``, where ``left`` bytes are left of the file."""
+    """The error for an invalid batch at ``position``, with ``left`` bytes left in the file."""
     if left < _UP_TO_MAGIC_BYTES:
         reason = f"{left} bytes of a batch that was not completely written"
         return CorruptBatchError(path, position, expected, reason, torn=True)

@@ -1,19 +1,19 @@
-"""Loads the log of one partition at the start of a server.
+"""Loads the log of one partition at the start of a server (``LogLoader``), and repairs it.
 
-Changes that were interrupted are finished or undone, an incomplete batch at the end is cut off, missing or wrong indexes are
-made anew, and leader epochs and the state of producers are read.
+It completes or reverts interrupted changes, truncates an incomplete batch at the end, rebuilds missing or wrong indexes, and
+reads leader epochs and the state of producers.
 
-How much is checked depends on what was flushed. After a clean shutdown everything was; after a kill, what lies before the
-recovery point. Of such a segment only the batches behind the last entry of its index are looked at, and their checksums only
-at the end of the log; if one of them is wrong, every batch of the segment is checked. What was not flushed is checked batch
-by batch. Kafka checks nothing after a clean shutdown, and meets a fault when it reads the end of the log; after a kill it
-checks the whole segment of the recovery point, so that damage to old records costs the latest ones.
+How much is checked depends on what was flushed: everything after a clean shutdown, everything before the recovery point after a
+kill. In a flushed segment only the batches after the last index entry are read, and their checksums are verified only in the
+last segment; if one is invalid, every batch of the segment is checked. Unflushed batches are all checked. Kafka checks nothing
+after a clean shutdown, and finds damage only when it reads the end of the log; after a kill it checks the whole segment of the
+recovery point, so that damage to old records costs the latest ones.
 
-Producers are known by the last snapshot that can be read, and the batches and markers behind it. On the way every aborted
-transaction is met, and has to be in the index of the segment that has its marker: or what was aborted would be read as if it
-had been committed. So the way begins before everything that may be wrong: before what was not flushed when a server was
-killed, and before an index that is damaged, or that is missing in a log with transactions. Kafka makes the index anew of what
-was not flushed, and of segments with an index that cannot be read; it does not miss one that is lost.
+The state of producers comes from the latest readable snapshot and a replay of the batches and markers after it. The replay also
+checks that each aborted transaction is in the transaction index of the segment with its marker; otherwise read_committed
+consumers would see aborted records. Therefore the replay starts before anything that may be wrong: before what was unflushed at
+a kill, and before a damaged index, or a missing one in a log with transactions. Kafka rebuilds the index for unflushed segments
+and for unreadable indexes; it does not notice that one is missing.
 
 Source: ``LogLoader``, ``LogSegment.recover``, ``UnifiedLog.rebuildProducerState``, ``TransactionIndex.sanityCheck``.
 """
@@ -37,7 +37,7 @@ from groupcoord.protocol.batches.record_batch import (
     read_header,
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.storage import log_file_names, producer_snapshot, text_files
+from groupcoord.storage import checkpoint_files, log_file_names, producer_snapshot
 from groupcoord.storage.file_io import StorageError, create, opened, read_at, replace, sync, write_at
 from groupcoord.storage.file_segment import NO_OFFSET, FileSegment, create_segment, delete_segment, lost_or_wrong
 from groupcoord.storage.log_file_reader import CorruptBatchError
@@ -48,7 +48,7 @@ _COPY_BYTES = 1 << 20
 
 
 class LoadedLog(NamedTuple):
-    """What the folder of a partition holds."""
+    """The loaded contents of a partition's folder."""
 
     segments: list[FileSegment]
     log_start_offset: int
@@ -61,9 +61,9 @@ class LoadedLog(NamedTuple):
 class LogLoader:
     """Loads the log in ``folder``. Times are milliseconds.
 
-    ``clean``: the server before ended in order. ``recovery_point`` and ``log_start_offset`` are what the checkpoints say.
-    ``has_gaps``: compaction may have left gaps between the offsets. ``report`` is told, in words, of everything that was not as
-    it should be.
+    ``clean``: the previous server shut down cleanly. ``recovery_point`` and ``log_start_offset`` are those of the checkpoints.
+    ``has_gaps``: compaction may have left gaps between the offsets. ``report`` is called with a text about everything that was
+    damaged or missing.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class LogLoader:
         self._suspects: set[Path] = set()
 
     def run(self) -> LoadedLog:
-        """The log, once it is in order. Raises OSError, and StorageError for what only an operator can put in order."""
+        """Repair and load the log. Raises OSError, and StorageError for damage that only an operator can repair."""
         self._check_kinds()
         self._finish_changes()
         self._remove_orphans()
@@ -109,14 +109,14 @@ class LogLoader:
             try:
                 producers = rebuild.run(segments, end, epochs)
                 break
-            except CorruptBatchError as fault:  # in the middle of a segment that was taken to be in order
+            except CorruptBatchError as fault:  # in a segment that was taken to be valid
                 self._suspects.add(fault.path)
         self._say_what_is_missing(segments, end)
         segments[-1].behind = end
         start = max(self._log_start_offset, segments[0].base_offset)
         epochs.truncate_from(end)
         if epochs.entries != saved:
-            text_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
+            checkpoint_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
         recovery_point = end if self._clean else min(self._recovery_point, end)
         return LoadedLog(segments, start, end, recovery_point, producers, epochs)
 
@@ -124,7 +124,7 @@ class LogLoader:
         return segments[-1].next_offset() if segments else max(self._log_start_offset, 0)
 
     def _moved_on(self, segments: list[FileSegment], end: int) -> tuple[list[FileSegment], int]:
-        """The checkpointed log start offset lies behind the end of the log: find out which of the two is wrong."""
+        """The checkpointed log start offset is greater than the log end offset: find out which of the two is wrong."""
         start = self._log_start_offset
         what = f"{self._folder}: the log ends at offset {end}, before the offset {start} up to which its records were deleted"
         if self._clean and end == self._recovery_point:
@@ -139,7 +139,7 @@ class LogLoader:
         return [], start
 
     def _say_what_is_missing(self, segments: list[FileSegment], end: int) -> None:
-        """Records that were in the log once, by its checkpoint or by its segments, and are not there now."""
+        """Report records that are missing: the checkpoint or the base offsets of segments show that they were in the log."""
         for segment, following in itertools.pairwise(segments):
             behind = segment.next_offset()
             if behind < following.base_offset and not self._has_gaps:
@@ -160,12 +160,12 @@ class LogLoader:
             )
 
     def _check_kinds(self) -> None:
-        """Raises StorageError where there is a folder instead of a file."""
+        """Raises StorageError if there is a directory in place of a file."""
         for path in [*self._files(), self._folder / log_file_names.LEADER_EPOCHS]:
             if path.is_dir():
                 raise StorageError(f"{path} is a folder, and should be a file. Nothing was changed; move it away.")
 
-    # --- changes that were under way
+    # --- interrupted changes
 
     def _files(self) -> dict[Path, log_file_names.SegmentFile]:
         return {
@@ -175,7 +175,8 @@ class LogLoader:
         }
 
     def _finish_changes(self) -> None:
-        """Finish deletions, remove incomplete cleaned segments, and let complete ones replace what they were made of."""
+        """Complete deletions, delete ``.cleaned`` segments, and let ``.swap`` segments replace those from which they were
+        made."""
         files = self._files()
         unfinished = [found.base_offset for found in files.values() if found.state == log_file_names.CLEANED]
         first_unfinished = min(unfinished, default=None)
@@ -239,10 +240,13 @@ class LogLoader:
             flushed = self._clean or (behind is not None and behind <= self._recovery_point)
             if flushed and self._is_in_order(segment, last=behind is None):
                 continue
-            # Deviation (damaged-segments): after a kill Kafka checks the whole segment of the recovery point, and cuts off all
-            # that lies behind damage to old records, acknowledged ones among it. Here the check begins at the recovery point:
-            # what was flushed before may be damaged, and does not cost what was appended later. After a clean shutdown Kafka
-            # trusts the files; here a tail that cannot be read is cut off, so that nothing is acknowledged behind it.
+            # Deviation (damaged-segments): after a kill Kafka checks the whole segment of the recovery point and truncates
+            # everything
+            # after damage to old records, acknowledged records included. Here the check begins at the recovery point: damage to
+            # flushed
+            # records does not cost later ones. After a clean shutdown Kafka trusts the files; here an unreadable tail is
+            # truncated, so
+            # that nothing is acknowledged behind it.
             known = NO_OFFSET if flushed else segment.known_offset()
             fault = segment.rebuild(0 if flushed or segment.path in self._suspects else self._recovery_point)
             if fault is None:
@@ -260,7 +264,7 @@ class LogLoader:
         return segments
 
     def _is_in_order(self, segment: FileSegment, *, last: bool) -> bool:
-        """Is there no reason to check every batch of a segment that was flushed?"""
+        """Can a flushed segment be used without checking every batch?"""
         if segment.path in self._suspects:
             return False
         try:
@@ -277,7 +281,7 @@ class LogLoader:
         return kept
 
     def _cut(self, segment: FileSegment, fault: CorruptBatchError, *, last: bool) -> None:
-        """Cut the file off before the fault. What is cut off is kept beside it, unless it is only an incomplete batch."""
+        """Truncate the file before the fault. The part cut off is kept in a file, unless it is only an incomplete batch."""
         if fault.old_format:
             raise StorageError(
                 f"{fault}. Nothing was changed; move the folder {self._folder} away to start without it."
@@ -297,27 +301,27 @@ class LogLoader:
     def _had_been_flushed(self, offset: int) -> bool:
         return self._clean or offset < self._recovery_point
 
-    # --- what the log knows
+    # --- epochs
 
     def _epochs(self) -> list[EpochEntry]:
         path = self._folder / log_file_names.LEADER_EPOCHS
         try:
-            entries = text_files.read_epochs(path)
+            entries = checkpoint_files.read_epochs(path)
             starts = [entry.start_offset for entry in entries]
             if entries and not (0 <= entries[0].epoch <= entries[-1].epoch <= INT32_MAX and starts[0] >= 0):
-                raise text_files.CheckpointError(f"{path} has an epoch or an offset that none can have")
+                raise checkpoint_files.CheckpointError(f"{path} has an epoch or an offset that none can have")
             if starts != sorted(starts):
-                raise text_files.CheckpointError(f"{path} has epochs whose offsets do not ascend")
+                raise checkpoint_files.CheckpointError(f"{path} has epochs whose offsets do not ascend")
             return entries
-        except text_files.CheckpointError as problem:
+        except checkpoint_files.CheckpointError as problem:
             self._report(f"{problem}; the log goes on without its history of leaders")
             return []
 
 
 def _goes_on(fault: CorruptBatchError) -> bool:
-    """Is there a further batch in what is taken for a torn one? Then its length is wrong: a torn batch is the last one.
+    """Is an incomplete batch followed by another batch? Then its length is wrong, because a torn batch is the last one.
 
-    The offset that follows it is looked for; that of its header is all that can be had.
+    It searches for the batch's next offset, of which only the one in its header is known.
     """
     with opened(fault.path) as descriptor:
         data = read_at(descriptor, _COPY_BYTES, fault.position)
@@ -345,14 +349,14 @@ class _Snapshot(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """What a segment says of ends of transactions, from an offset on: (producer, offset) of each, and what was aborted."""
+    """The ends of transactions in a segment, from an offset on: (producer id, offset) of each marker, and the aborted ones."""
 
     markers: set[tuple[int, int]]
     aborted: list[AbortedTransaction]
 
 
 class ProducerStateRebuild:
-    """Knows again what the log in ``folder`` knew. ``clean``, ``recovery_point`` and ``report`` are as for LogLoader."""
+    """Rebuilds the state of producers of the log in ``folder``. The other arguments are as for LogLoader."""
 
     def __init__(self, folder: Path, *, clean: bool, recovery_point: int, report: Callable[[str], None]) -> None:
         self._folder = folder
@@ -362,9 +366,9 @@ class ProducerStateRebuild:
         self._faults: dict[int, TransactionIndexError] = {}  # by the base offset of a segment
 
     def run(self, segments: Sequence[FileSegment], end: int, epochs: LeaderEpochCache) -> ProducerStateManager:
-        """The producers at ``end``, where the log ends; what batches behind snapshots say of ``epochs`` is added to these.
+        """The producers at ``end``, the log end offset; adds leader epochs of the batches after the snapshot to ``epochs``.
 
-        Raises OSError, and CorruptBatchError for what is no batch.
+        Raises OSError, and CorruptBatchError for an invalid batch.
         """
         paths = self._snapshot_paths(segments, end)
         latest = self._latest(paths, end, segments[0].base_offset)
@@ -379,15 +383,15 @@ class ProducerStateRebuild:
                 self._put_in_order(segment, since, ends, has_any=has_any or has_transactions(producers))
         if (
             len(producers) and end not in paths
-        ):  # a Kafka that finds no snapshot after an end in order knows no producers
+        ):  # without a snapshot, after a clean shutdown Kafka would know no producers
             path = self._folder / log_file_names.file_name(end, log_file_names.PRODUCER_SNAPSHOT)
             replace(path, producer_snapshot.encode(producers))
         return producers
 
-    # --- where to begin
+    # --- where the replay starts
 
     def _snapshot_paths(self, segments: Sequence[FileSegment], end: int) -> dict[int, Path]:
-        """The snapshots by their offsets, latest first, without those that belong to nothing: these are removed."""
+        """The snapshots by offset, the latest first; those that fit no segment are deleted."""
         bases = {segment.base_offset for segment in segments}
         found: dict[int, Path] = {}
         for path in sorted(self._folder.iterdir(), reverse=True):
@@ -403,7 +407,7 @@ class ProducerStateRebuild:
         return found
 
     def _latest(self, paths: dict[int, Path], before: int, start: int) -> _Snapshot:
-        """The latest snapshot at ``before`` or further ahead that can be read, or the ``start`` of the log without any."""
+        """The latest readable snapshot at or before ``before``, else an empty one at ``start``, the beginning of the log."""
         for offset, path in list(paths.items()):
             if offset <= before:
                 try:
@@ -415,7 +419,7 @@ class ProducerStateRebuild:
         return _Snapshot(start, ProducerStateManager(self._folder.name))
 
     def _unsure_from(self, segments: Sequence[FileSegment], end: int, *, has_any: bool) -> int:
-        """From which offset on an index of aborted transactions may be wrong."""
+        """The offset from which on a transaction index may be wrong."""
         unsure = [end if self._clean else min(self._recovery_point, end)]
         for segment in segments:
             index = segment.transaction_index
@@ -429,7 +433,7 @@ class ProducerStateRebuild:
                 unsure.append(segment.base_offset)
         return min(unsure)
 
-    # --- on the way
+    # --- the replay
 
     def _replayed(
         self, segment: FileSegment, since: int, producers: ProducerStateManager, epochs: LeaderEpochCache
@@ -437,7 +441,7 @@ class ProducerStateRebuild:
         ends = _Ends(set(), [])
         for header, batch in segment.markers_from(since):
             epochs.assign(header.leader_epoch, header.base_offset)
-            if header.base_offset < since:  # a snapshot may know the first batches already
+            if header.base_offset < since:  # before the snapshot
                 continue
             if header.control and header.has_producer_id:
                 ends.markers.add((header.producer_id, header.base_offset))
@@ -451,7 +455,7 @@ class ProducerStateRebuild:
     def _ended(
         self, segment: FileSegment, header: BatchHeader, batch: bytes, producers: ProducerStateManager
     ) -> AbortedTransaction | None:
-        """What is aborted by the marker ``batch``. Of one that cannot be read the index says whether it aborts anything."""
+        """The transaction that the marker ``batch`` aborts, if any. For an unreadable marker the index decides."""
         try:
             if not checksum_matches(batch, header):
                 raise InvalidRecordsError(f"its checksum is not {header.crc}, as it says")
@@ -467,7 +471,7 @@ class ProducerStateRebuild:
             return producers.end_transaction(marker, header.base_offset, header.max_timestamp_ms)
 
     def _put_in_order(self, segment: FileSegment, since: int, ends: _Ends, *, has_any: bool) -> None:
-        """Make the index anew where it is not what the log says; what is said of earlier offsets than ``since`` stays."""
+        """Rewrite the transaction index from ``since`` on, if it differs from the log; earlier entries stay."""
         index = segment.transaction_index
         fault = self._faults.get(segment.base_offset)
         found = index.read()[: None if fault is None else fault.sound]
@@ -476,7 +480,7 @@ class ProducerStateRebuild:
         wrong = [each.last_offset for each in behind if (each.producer_id, each.last_offset) not in ends.markers]
         for each in ends.aborted:
             has = known.get((each.producer_id, each.last_offset))
-            # Compaction may have taken the first batches of this transaction, or of those that were open beside it.
+            # Compaction may have removed the first batches of this transaction, or of those that were open at the same time.
             if has is None or has.first_offset > each.first_offset or has.last_stable_offset > each.last_stable_offset:
                 wrong.append(each.last_offset)
         if wrong or fault is not None:

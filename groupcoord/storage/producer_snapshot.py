@@ -1,6 +1,6 @@
-"""What a log remembers of its producers, in Kafka's file: each one's last batch, and where its open transaction begins.
+"""The ``.snapshot`` file of a log: the state of its producers at the offset in the file's name, in Kafka's format.
 
-The file's name says at which offset that was. It spares reading the whole log at a start.
+With it a start need not replay the whole log.
 Source: ``ProducerStateManager.writeSnapshot`` and ``ProducerSnapshot.json``.
 """
 
@@ -19,11 +19,11 @@ _NONE = -1
 
 
 class SnapshotError(ValueError):
-    """A file that is no snapshot, or not all of one."""
+    """The file is not a complete snapshot."""
 
 
 def encode(producers: ProducerStateManager) -> bytes:
-    """The file's content."""
+    """The bytes of the file."""
     entries = [
         _ENTRY.pack(
             producer_id,
@@ -42,7 +42,7 @@ def encode(producers: ProducerStateManager) -> bytes:
 
 
 def decode(data: bytes, partition: str) -> ProducerStateManager:
-    """What the file with that content remembers. Raises SnapshotError."""
+    """The producers in a file with the bytes ``data``. Raises SnapshotError."""
     producers = ProducerStateManager(partition)
     for producer_id, epoch, sequence, offset, offset_delta, timestamp_ms, coordinator_epoch, first in _entries(data):
         producers.restore(

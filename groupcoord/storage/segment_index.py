@@ -1,10 +1,11 @@
-"""The two indexes of a segment, in Kafka's files: where an offset is, and which offset a time is at, every few kilobytes.
+"""The ``.index`` and ``.timeindex`` files of a segment, in Kafka's format: sparse indexes from offset to position, and from
+timestamp to offset.
 
-An entry of ``.index`` is the last offset of a batch, relative to the segment's first, and the batch's position: 4 bytes each.
-One of ``.timeindex`` is the largest timestamp so far (8 bytes) and the last offset of the batch that brought it (4 bytes).
-Entries ascend, so that a search is a bisection. Kafka maps the files of a segment in use and makes them segment.index.bytes
-long meanwhile; here they are written at their end, and always have the length Kafka leaves them with.
-Source: ``AbstractIndex``.
+An entry of ``.index`` has the last offset of a batch, relative to the base offset, and the batch's position (4 bytes each). One
+of ``.timeindex`` has the largest timestamp so far (8 bytes) and the last offset of its batch (4 bytes). Entries ascend and are
+found by bisection. Kafka memory-maps the indexes of the active segment, preallocated to segment.index.bytes, and trims them
+when the segment is closed. Here entries are appended, so that a file is never longer than its entries. Source:
+``AbstractIndex``.
 """
 
 import os
@@ -29,7 +30,7 @@ class TimestampOffset(NamedTuple):
 
 
 class _SparseIndex:
-    """The entries of one file, of which there may be none yet. Everything raises OSError."""
+    """The entries of one index file, which is missing while there are none. Everything raises OSError."""
 
     _entry: struct.Struct
 
@@ -48,7 +49,7 @@ class _SparseIndex:
         return self.count * self._entry.size
 
     def is_sound(self) -> bool:
-        """Is the file there, made of whole entries, and does each number in them ascend?"""
+        """Does the file exist, with complete and ascending entries?"""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -59,7 +60,7 @@ class _SparseIndex:
         return all(all(map(le, column, column[1:])) and column[0] >= 0 for column in columns)
 
     def open(self) -> int:
-        """The descriptor; entries will be added."""
+        """Open the file for appending; returns its descriptor."""
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         return self._descriptor
@@ -78,7 +79,7 @@ class _SparseIndex:
         return self._entry.unpack(read_at(descriptor, self._entry.size, slot * self._entry.size))
 
     def _floor(self, key: int, column: int) -> tuple[int, ...] | None:
-        """The last entry of which that field is not above ``key``, or None."""
+        """The last entry whose field ``column`` is not above ``key``, or None."""
         if not self.count:
             return None
         if self._descriptor is not None:
@@ -91,24 +92,24 @@ class _SparseIndex:
         return None if slot < 0 else self._fields(descriptor, slot)
 
     def _up_to(self, offset: int, column: int) -> int:
-        """How many entries have an ``offset`` that is not above, in that field."""
+        """The number of entries whose field ``column`` is not above ``offset``."""
         with opened(self.path) as descriptor:
             relative = min(offset - self.base_offset, INT32_MAX)
             return bisect_right(range(self.count), relative, key=lambda slot: self._fields(descriptor, slot)[column])
 
     def reset(self) -> None:
-        """Forget all entries."""
+        """Remove all entries."""
         self.close()
         with opened(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
             self.count = 0
 
     def sync(self) -> None:
-        """Flush the entries to the disk."""
+        """Flush the file to disk."""
         if self._descriptor is not None:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Nothing more will be added for now."""
+        """Close the file until the next append."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -121,7 +122,7 @@ class OffsetIndex(_SparseIndex):
 
     @property
     def last(self) -> tuple[int, int] | None:
-        """(last offset, position) of the last batch that has an entry, or None."""
+        """(last offset, position) of the last entry, or None."""
         if not self.count:
             return None
         with opened(self.path) as descriptor:
@@ -129,22 +130,22 @@ class OffsetIndex(_SparseIndex):
         return self.base_offset + offset, position
 
     def cut_behind(self, offset: int) -> None:
-        """Forget the entries of batches that end behind ``offset``."""
+        """Remove the entries of batches that end after ``offset``."""
         self.cut(self._up_to(offset, 0))
 
     def append(self, last_offset: int, position: int) -> None:
-        """The batch that ends with ``last_offset`` is at ``position``."""
+        """Add an entry for the batch at ``position`` that ends with ``last_offset``."""
         self._append(last_offset - self.base_offset, position)
 
     def position_of(self, offset: int) -> int:
-        """Where to begin to look for ``offset``: a batch there ends with it or before it, or it is the first."""
+        """The position from which to search for ``offset``: that of the last indexed batch that ends at or before it, or 0."""
         found = self._floor(min(offset - self.base_offset, INT32_MAX), 0)
         return 0 if found is None else found[1]
 
     def upper_bound(self, position: int) -> int | None:
-        """The last offset of the first batch with an entry that does not begin before ``position``; None if there is none.
+        """The last offset of the first entry at or after ``position``; None if there is none.
 
-        Kafka's search passes over the first entry of all if it is exactly there. Source: ``AbstractIndex.indexSlotRangeFor``.
+        As in Kafka, the first entry is skipped if it is exactly at ``position``. Source: ``AbstractIndex.indexSlotRangeFor``.
         """
         if not self.count:
             return None
@@ -156,7 +157,7 @@ class OffsetIndex(_SparseIndex):
 
 
 class TimeIndex(_SparseIndex):
-    """Time → offset."""
+    """Timestamp → offset."""
 
     _entry = _TIME_ENTRY
     last: TimestampOffset
@@ -166,28 +167,28 @@ class TimeIndex(_SparseIndex):
         self._read_last()
 
     def append(self, latest: TimestampOffset) -> None:
-        """The largest timestamp so far; nothing changes unless it is larger than that of the last entry."""
+        """Add an entry for the largest timestamp so far, unless it equals that of the last entry."""
         if latest.timestamp_ms > self.last.timestamp_ms:
             self._append(latest.timestamp_ms, latest.offset - self.base_offset)
             self.last = latest
 
     def floor(self, timestamp_ms: int) -> TimestampOffset:
-        """All batches up to the one that ends with that offset are no later than ``timestamp_ms``."""
+        """The last entry that is not later than ``timestamp_ms``: no batch up to its offset has a later timestamp."""
         found = self._floor(timestamp_ms, 0)
         return TimestampOffset(NO_TIMESTAMP, self.base_offset) if found is None else self._found(found)
 
     def return_to(self, count: int, last: TimestampOffset) -> None:
-        """Remove all but the first ``count`` entries, of which ``last`` was the last."""
+        """Remove all but the first ``count`` entries; ``last`` is the last remaining one."""
         self.cut(count)
         self.last = last
 
     def cut_behind(self, offset: int) -> None:
-        """Forget the entries of batches that end behind ``offset``."""
+        """Remove the entries of batches that end after ``offset``."""
         self.cut(self._up_to(offset, 1))
         self._read_last()
 
     def reset(self) -> None:
-        """Forget all entries."""
+        """Remove all entries."""
         super().reset()
         self._read_last()
 

@@ -1,9 +1,9 @@
-"""The aborted transactions of a segment, those whose end it has, in Kafka's file ``.txnindex``: a reader must pass them over.
+"""The ``.txnindex`` file of a segment: the aborted transactions whose markers it has, which read_committed consumers skip.
 
-An entry is a version (int16, 0), the producer's id, the first offset, the last, and the last stable offset then (int64 each).
-The last offsets ascend. Kafka makes the file with the first entry; here a segment that is known to have none may have an empty
-file, so that one that is lost can be told from one that never was. Nothing of it is held in memory, as most segments of most
-logs have none. Source: ``TransactionIndex``, ``AbortedTxn``.
+An entry has a version (int16, 0), producer id, first offset, last offset, and last stable offset (int64 each). Last offsets
+ascend. Kafka creates the file with the first entry; here a segment without aborted transactions may have an empty file, which
+shows that no index was lost. Entries are read from the file when needed, as most segments have none. Source:
+``TransactionIndex``, ``AbortedTxn``.
 """
 
 import os
@@ -19,9 +19,9 @@ _VERSION = 0
 
 
 class TransactionIndexError(ValueError):
-    """What is at a position (bytes) of a file is no entry of such an index; the text names both.
+    """An invalid entry at a position (bytes) of the file; the text names both.
 
-    ``sound`` is how many entries are before it.
+    ``sound`` is the number of valid entries before it.
     """
 
     def __init__(self, path: Path, position: int, reason: str) -> None:
@@ -30,7 +30,7 @@ class TransactionIndexError(ValueError):
 
 
 class TransactionIndex:
-    """The entries of the file ``path``, if there is one. Everything raises OSError."""
+    """The entries of the file ``path``, if it exists. Everything raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class TransactionIndex:
         return [AbortedTransaction(*fields) for _, *fields in _ENTRY.iter_unpack(data)]
 
     def check(self, first: int, behind: int) -> None:
-        """Is the file made of whole entries, in order, that end from offset ``first`` on and before ``behind``?
+        """Check that all entries are complete, in order, and end between the offsets ``first`` and ``behind`` (exclusive).
 
         Raises TransactionIndexError.
         """
@@ -76,7 +76,7 @@ class TransactionIndex:
             raise TransactionIndexError(self.path, whole, f"{len(data) - whole} bytes of an entry")
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """Add an entry, which ends behind all others."""
+        """Add an entry at the end."""
         with opened(self.path, os.O_WRONLY | os.O_CREAT) as descriptor:
             write_at(descriptor, _ENTRY.pack(_VERSION, *aborted), self.count * _ENTRY.size)
         self.count += 1
@@ -89,13 +89,13 @@ class TransactionIndex:
             self.count = count
 
     def make(self) -> None:
-        """Have the file, if there is none: with nothing in it."""
+        """Create an empty file, unless there is one."""
         if not self.exists:
             create(self.path)
             self.exists = True
 
     def write(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Have these entries and no others, on the disk, too; after a kill there are these or the old ones."""
+        """Replace all entries by these, atomically and flushed."""
         data = b"".join(_ENTRY.pack(_VERSION, *each) for each in entries)
         replace(self.path, data)
         self.count = len(data) // _ENTRY.size
@@ -103,7 +103,7 @@ class TransactionIndex:
 
 
 def has_transactions(producers: ProducerStateManager) -> bool:
-    """Does one of ``producers`` have a transaction open, or has one ended? Then their log has markers, or will have."""
+    """Has any of ``producers`` an open transaction, or had one? Then the log has markers, or will have."""
     return any(
         entry.coordinator_epoch >= 0 or entry.current_txn_first_offset is not None for _, entry in producers.items()
     )

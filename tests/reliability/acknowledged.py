@@ -139,7 +139,7 @@ class Acknowledged:
         pending = self.pending
         if life.node.broker.new_producer_id() <= self.producer_id:
             raise Broken(f"a producer id up to {self.producer_id} is handed out again")
-        configs = life.storage._metadata_log.contents.configs.get(RESOURCE, {})
+        configs = life.storage._metadata_file.contents.configs.get(RESOURCE, {})
         if configs != self.group_configs and (pending.step != "group" or configs != pending.configs):
             raise Broken(f"the group has {configs}, and not {self.group_configs}")
         for group, values in self.commits.items():

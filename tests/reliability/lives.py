@@ -140,7 +140,7 @@ class Life:
         """End at once."""
         for logs in self.storage._logs_of.values():
             logs.close()
-        self.storage._metadata_log.close()
+        self.storage._metadata_file.close()
         self.storage._release.close()
 
 

@@ -64,7 +64,7 @@ class Life:
         self.storage._background.close()
         for logs in self.storage._logs_of.values():
             logs.close()
-        self.storage._metadata_log.close()
+        self.storage._metadata_file.close()
         self.storage._release.close()
 
 

@@ -158,7 +158,7 @@ def test_a_folder_that_was_brought_to_a_topic_counts_too(tmp_path: Path) -> None
     assert Life(tmp_path).broker.new_producer_id() == 6_000
 
 
-def test_ids_survive_the_loss_of_the_catalogue(tmp_path: Path) -> None:
+def test_ids_survive_the_loss_of_the_metadata_file(tmp_path: Path) -> None:
     life = Life(tmp_path)
     log = life.topic()
     for _ in range(1500):
@@ -177,14 +177,14 @@ def test_ids_survive_the_loss_of_the_catalogue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [b"", b'{"groupcoord": "meta'])
-def test_a_catalogue_that_was_emptied_is_a_lost_one(tmp_path: Path, left: bytes) -> None:
+def test_a_metadata_file_that_was_emptied_is_a_lost_one(tmp_path: Path, left: bytes) -> None:
     Life(tmp_path).end()
     (tmp_path / "groupcoord-metadata").write_bytes(left)
     [said] = Life(tmp_path).storage.findings
     assert "groupcoord-metadata is lost, or empty" in said
 
 
-def test_a_catalogue_that_says_less_than_the_logs_does_not_count(tmp_path: Path) -> None:
+def test_a_metadata_file_that_says_less_than_the_logs_does_not_count(tmp_path: Path) -> None:
     life = Life(tmp_path)
     log = life.topic()
     log.append(of_producer(4_321), NOW_MS)

@@ -10,9 +10,9 @@ import pytest
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.storage.broker_logs_loader import METADATA_LOG
+from groupcoord.storage.checkpoint_files import partition_metadata
 from groupcoord.storage.file_io import StorageError
-from groupcoord.storage.metadata_log import MetadataLog, TopicEntry
-from groupcoord.storage.text_files import partition_metadata
+from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
 from tests.storage.directory import KAFKA_FILES, Life, contents, filled
 
 RECORDED = KAFKA_FILES / "recorded-0"
@@ -132,7 +132,9 @@ def test_what_was_being_deleted_goes(tmp_path: Path) -> None:
     filled(life.topic("gone", 2), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_log.delete_topic(topic.topic_id)  # and then it was killed: one folder is renamed, one is not
+    life.storage._metadata_file.delete_topic(
+        topic.topic_id
+    )  # and then it was killed: one folder is renamed, one is not
     life.kill()
     (tmp_path / "gone-1").rename(tmp_path / f"gone-1.{topic.topic_id.hex}-delete")
     again = Life(tmp_path)
@@ -161,7 +163,7 @@ def test_what_was_being_deleted_goes_even_if_a_start_dies_while_it_does(
     filled(life.topic("gone"), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_log.delete_topic(topic.topic_id)
+    life.storage._metadata_file.delete_topic(topic.topic_id)
     life.kill()
 
     def die(folder: Path) -> None:
@@ -185,17 +187,17 @@ def test_a_deleted_topic_whose_folder_lost_its_name_in_a_power_cut(tmp_path: Pat
     filled(life.topic("gone"), 1)
     topic = life.broker.topics.get("gone")
     assert topic is not None
-    life.storage._metadata_log.delete_topic(topic.topic_id)
+    life.storage._metadata_file.delete_topic(topic.topic_id)
     (tmp_path / "gone-0" / "partition.metadata").write_bytes(b"")
     life.kill()
     if again:  # under that name there is another topic: it is its folder
         entry = dataclasses.replace(_entry(topic), topic_id=uuid.uuid4())
-        metadata_log = MetadataLog(tmp_path)
-        metadata_log.start_anew()
-        metadata_log.contents.deleted[topic.topic_id] = _entry(topic)
-        metadata_log.put_topic(entry)
-        metadata_log.delete_topic(topic.topic_id)
-        metadata_log.close()
+        metadata_file = MetadataFile(tmp_path)
+        metadata_file.start_anew()
+        metadata_file.contents.deleted[topic.topic_id] = _entry(topic)
+        metadata_file.put_topic(entry)
+        metadata_file.delete_topic(topic.topic_id)
+        metadata_file.close()
     topics = Life(tmp_path).broker.topics
     assert [one.name for one in topics] == ["gone"] * again
     assert (tmp_path / "gone-0").exists() == again
@@ -259,7 +261,7 @@ DAMAGED = [b"", b"version: 0\n", b"version: 0\ntopic_id: ", b"version: 0\ntopic_
 
 
 @pytest.mark.parametrize("content", [*DAMAGED, None])
-def test_a_folder_that_does_not_name_its_topic_is_of_the_one_that_the_catalogue_knows(
+def test_a_folder_that_does_not_name_its_topic_is_of_the_one_that_the_metadata_file_knows(
     tmp_path: Path, content: bytes | None
 ) -> None:
     life = Life(tmp_path)

@@ -26,7 +26,7 @@ from groupcoord.protocol.batches.records import Record
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
 from groupcoord.storage.file_storage_backend import DataDirectory
-from groupcoord.storage.metadata_log import MetadataLog
+from groupcoord.storage.metadata_file import MetadataFile
 from tests.storage.faults import failing
 
 ORDERS = {"orders": 1}
@@ -225,7 +225,7 @@ def test_a_broker_whose_disk_was_lost_is_in_sync_with_nothing_when_all_start_aga
         leader = state(kafka).leader
         kafka.broker(leader).kill()  # the controller does not know it yet: it leads, and is in sync
         kafka.broker(leader).lose_disk()
-        _engine(kafka).data_directory._metadata_log.start_anew()
+        _engine(kafka).data_directory._metadata_file.start_anew()
         left = killed(kafka, directory) if how == "killed" else directory
     with brokers(left) as kafka:
         assert values(kafka) == [b"a"]
@@ -447,7 +447,7 @@ def test_a_state_that_no_partition_can_have_stops_the_start(tmp_path: Path) -> N
     with brokers(tmp_path):
         pass
     path = tmp_path / "controller" / "groupcoord-metadata"
-    contents = MetadataLog(path.parent).contents
+    contents = MetadataFile(path.parent).contents
     (topic_id,) = [topic_id for topic_id, topic in contents.topics.items() if topic.name == "orders"]
     for entry in (
         '{"partition": 0, "of": "%s"}',

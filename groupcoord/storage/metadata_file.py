@@ -1,12 +1,13 @@
-"""What Kafka keeps in its metadata log, in a file of our own: topics and their configurations, what else is configured while
-the server runs, the levels of features, and which producer ids are taken; of a cluster of several brokers also which of them
-have each partition, who leads it, who is in sync, and who has lost its disk.
+"""The metadata file of a data directory, ``groupcoord-metadata``: what Kafka has in its KRaft metadata log, in JSON lines.
 
-A line is one JSON object that says how one thing is now; the last word counts. A change is one line more, on the disk
-before it is answered; only what brokers make of partitions by themselves is flushed with the next change, or by the system.
-At each start, and when most of it is outdated, the file is written anew with what is left. The end of a line that a kill
-cut off was never answered, and goes; so does a last line that a power cut left with zeros in it. Anything else that cannot
-be understood stops the start: to go on without it would lose configurations, and with them records.
+It has topics with their configurations, dynamic configurations, feature levels and used producer ids; for a cluster of several
+brokers also replicas, leaders and ISRs of partitions, and which brokers have lost their disks.
+
+Each line is a JSON object with the new state of one thing; the last line wins. A change appends a line, and flushes it before
+the response; only state changes of partitions are flushed with the next change, or by the operating system. At each start, and
+when most lines are outdated, the file is rewritten. An incomplete last line, left by a kill, was never acknowledged and is
+dropped; so is a last line in which a power failure left zeros. Any other invalid line stops the start: without it
+configurations, and with them records, would be lost.
 """
 
 import json
@@ -26,19 +27,19 @@ from groupcoord.storage.file_io import StorageError, replace, write_at
 
 FILE_NAME = "groupcoord-metadata"
 REWRITTEN_BYTES = 1 << 20
-"""The file is written anew when it is that much larger than twice what it was when it was written."""
+"""The file is rewritten when it has grown by that much beyond twice its size after the last rewrite."""
 
 TOPICS_ARE_FOUND = "topics are found again by their folders, and have the broker's defaults"
-"""What becomes of a lone broker whose file is lost."""
+"""The consequence of losing the file, for a single broker."""
 
 _MAX_PARTITIONS = 1_000_000
-"""An entry with more partitions is damaged: no topic has so many."""
+"""An entry with more partitions is invalid: no topic has so many."""
 _HEAD = {"groupcoord": "metadata", "version": 1}
 
 
 @dataclass(slots=True, kw_only=True)
 class TopicEntry:
-    """A topic; ``configs`` are its overrides. ``states`` are those of its partitions, in a cluster of several brokers."""
+    """A topic; ``configs`` are its overrides, ``states`` those of its partitions in a cluster of several brokers."""
 
     name: str
     topic_id: uuid.UUID
@@ -50,7 +51,7 @@ class TopicEntry:
 
 @dataclass(slots=True)
 class MetadataContents:
-    """What the catalogue says, topics in the order of their creation."""
+    """The contents of the file; topics in the order of their creation."""
 
     topics: dict[uuid.UUID, TopicEntry] = field(default_factory=dict)
     deleted: dict[uuid.UUID, TopicEntry | None] = field(default_factory=dict)
@@ -58,23 +59,23 @@ class MetadataContents:
     next_producer_id: int = 0
     features: FeatureLevels = UNCHANGED
     lost_disks: frozenset[int] = frozenset()
-    """The brokers that have lost all that they had, and have not started since."""
+    """The brokers that have lost their disks, and have not started since."""
 
     def keep_producer_ids(self, largest: int) -> None:
-        """Logs know producers with ids up to ``largest``: none of these is handed out again."""
+        """Do not give out the producer ids up to ``largest`` again, which are in use in logs."""
         if largest >= self.next_producer_id:
             self.next_producer_id = next_block(largest)
 
 
-class MetadataLog:
-    """The catalogue of ``directory``. Every method raises OSError, and then nothing has changed."""
+class MetadataFile:
+    """The metadata file in ``directory``. Every method raises OSError, and then nothing has changed."""
 
     def __init__(self, directory: Path, if_lost: str = TOPICS_ARE_FOUND) -> None:
-        """Raises StorageError for a file that cannot be understood, and says what would be ``if_lost``."""
+        """Raises StorageError for an invalid file; its text has the consequence ``if_lost``."""
         self.path = directory / FILE_NAME
         self.contents = MetadataContents()
         self.found = False
-        """Was there a file, with anything in it? Not even its first line is ever cut off by a kill."""
+        """Was there a file with a complete first line? A kill never cuts that off."""
         self._descriptor: int | None = None
         self._size = 0
         self._largest = 0
@@ -82,7 +83,7 @@ class MetadataLog:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return
-        lines = data.split(b"\n")[:-1]  # behind the last newline is nothing, or what was cut off
+        lines = data.split(b"\n")[:-1]  # the part after the last newline is empty, or incomplete
         self.found = bool(lines)
         if len(lines) > 1 and b"\0" in lines[-1]:
             del lines[-1]
@@ -101,7 +102,7 @@ class MetadataLog:
                 ) from None
 
     def start_anew(self) -> None:
-        """Write the file with what is left, and be ready for changes; what is remembered of deleted topics goes."""
+        """Rewrite the file without outdated lines and deleted topics, and open it for changes."""
         self.contents.deleted.clear()
         entries: list[dict[str, Any]] = [_HEAD]
         entries += [_topic(topic) for topic in self.contents.topics.values()]
@@ -119,36 +120,36 @@ class MetadataLog:
         self._largest = 2 * len(data) + REWRITTEN_BYTES
 
     def put_topic(self, topic: TopicEntry) -> None:
-        """Write that ``topic`` is new or has changed."""
+        """Write a new or changed topic."""
         self._add(_topic(topic))
 
     def put_partition(self, topic_id: uuid.UUID, partition: int, state: PartitionState) -> None:
-        """Write what a partition is now; it survives a kill, and a power cut only if something else was written since."""
+        """Write the state of a partition without a flush: a power failure may lose it unless another change follows."""
         self._add({"partition": partition, "of": str(topic_id), **_state(state)}, synced=False)
 
     def delete_topic(self, topic_id: uuid.UUID) -> None:
-        """The topic is gone."""
+        """Write that a topic is deleted."""
         self._add({"deleted": str(topic_id)})
-        self.contents.deleted.clear()  # only a start has to know
+        self.contents.deleted.clear()  # needed at a start only
 
     def put_configs(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """Write all the configurations that ``resource`` has now."""
+        """Write all configurations of ``resource``."""
         self._add(_configs(resource, configs))
 
     def put_next_producer_id(self, next_producer_id: int) -> None:
-        """The producer ids before that one are taken."""
+        """Write the first unused producer id."""
         self._add({"next_producer_id": next_producer_id})
 
     def put_features(self, features: FeatureLevels) -> None:
-        """Write the levels that the features have now."""
+        """Write the feature levels."""
         self._add(_features(features))
 
     def put_lost_disks(self, brokers: frozenset[int]) -> None:
-        """The brokers that have lost all that they had are these."""
+        """Write the set of brokers that have lost their disks."""
         self._add(_lost_disks(brokers))
 
     def close(self) -> None:
-        """No more changes."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -157,7 +158,7 @@ class MetadataLog:
         if self._size > self._largest:
             self.start_anew()
         if self._descriptor is None:
-            raise AssertionError("the catalogue is not open for changes")
+            raise AssertionError("the metadata file is not open for changes")
         line = _line(entry)
         try:
             write_at(self._descriptor, line, self._size)
@@ -247,7 +248,7 @@ _EMPTY = PartitionState((), (), NO_LEADER)
 
 
 def _state(state: PartitionState) -> dict[str, Any]:
-    """What of it is not as in ``_EMPTY``."""
+    """The fields that differ from ``_EMPTY``."""
     fields = state._asdict()
     return {name: fields[name] for name in (*_LISTS, *_NUMBERS) if fields[name] != getattr(_EMPTY, name)}
 

@@ -1,4 +1,5 @@
-"""The configuration of a node as earlier servers in its data directory left it."""
+"""The configuration of a node with what its data directory has kept: dynamic changes, and partition counts of internal
+topics."""
 
 import dataclasses
 from collections.abc import Callable
@@ -7,14 +8,14 @@ from typing import Any
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError
 from groupcoord.storage.adopted_folder_checks import CoordinatorTopic
-from groupcoord.storage.metadata_log import MetadataContents
+from groupcoord.storage.metadata_file import MetadataContents
 
 Report = Callable[[str], None]
-"""Told, in words, of what was not as it should be."""
+"""Called with a text about what was damaged or missing."""
 
 
 def with_changes(config: BrokerConfig, contents: MetadataContents, report: Report) -> BrokerConfig:
-    """``config`` with what was changed while servers ran."""
+    """``config`` with the dynamic changes of earlier runs."""
     for resource, configs in contents.configs.items():
         try:
             config = config.changed(resource, configs)
@@ -28,7 +29,7 @@ def with_changes(config: BrokerConfig, contents: MetadataContents, report: Repor
 def with_partitions(
     config: BrokerConfig, topic: CoordinatorTopic, there: int, where: object, report: Report
 ) -> BrokerConfig:
-    """``config`` with as many partitions of a coordinator's topic as ``there`` are: names are where they were stored."""
+    """``config`` with the number of partitions that a coordinator topic has, because that decides where names are stored."""
     name = topic.count_property
     configured = getattr(config, topic.field)
     if there == configured:

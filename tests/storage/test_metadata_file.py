@@ -8,7 +8,7 @@ import pytest
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.config.features import FeatureLevels
 from groupcoord.storage.file_io import StorageError
-from groupcoord.storage.metadata_log import FILE_NAME, MetadataContents, MetadataLog, TopicEntry, create
+from groupcoord.storage.metadata_file import FILE_NAME, MetadataContents, MetadataFile, TopicEntry, create
 from tests.storage.faults import failing
 
 ORDERS = TopicEntry(name="orders", topic_id=uuid.UUID(int=7), partitions=3, configs={"retention.ms": "5"}, created_ms=9)
@@ -20,26 +20,26 @@ TOPIC = (
 )
 
 
-def filled(directory: Path) -> MetadataLog:
-    metadata_log = MetadataLog(directory)
-    metadata_log.start_anew()
-    metadata_log.put_topic(ORDERS)
-    metadata_log.put_configs(GROUP, {"consumer.session.timeout.ms": "50000"})
-    metadata_log.put_features(FeatureLevels({"transaction.version": 1}, 3))
-    metadata_log.put_next_producer_id(1000)
-    metadata_log.put_next_producer_id(2000)
-    return metadata_log
+def filled(directory: Path) -> MetadataFile:
+    metadata_file = MetadataFile(directory)
+    metadata_file.start_anew()
+    metadata_file.put_topic(ORDERS)
+    metadata_file.put_configs(GROUP, {"consumer.session.timeout.ms": "50000"})
+    metadata_file.put_features(FeatureLevels({"transaction.version": 1}, 3))
+    metadata_file.put_next_producer_id(1000)
+    metadata_file.put_next_producer_id(2000)
+    return metadata_file
 
 
 def test_everything_comes_again_and_the_last_word_counts(tmp_path: Path) -> None:
-    metadata_log = filled(tmp_path)
-    metadata_log.put_topic(TopicEntry(name="ä", topic_id=uuid.UUID(int=8), partitions=1, configs={}, created_ms=10))
-    metadata_log.delete_topic(uuid.UUID(int=8))
-    metadata_log.close()
-    metadata_log.close()
-    again = MetadataLog(tmp_path)
-    assert metadata_log.contents.deleted == {}  # only a start has to know
-    assert again.contents.topics == metadata_log.contents.topics == {ORDERS.topic_id: ORDERS}
+    metadata_file = filled(tmp_path)
+    metadata_file.put_topic(TopicEntry(name="ä", topic_id=uuid.UUID(int=8), partitions=1, configs={}, created_ms=10))
+    metadata_file.delete_topic(uuid.UUID(int=8))
+    metadata_file.close()
+    metadata_file.close()
+    again = MetadataFile(tmp_path)
+    assert metadata_file.contents.deleted == {}  # only a start has to know
+    assert again.contents.topics == metadata_file.contents.topics == {ORDERS.topic_id: ORDERS}
     assert [topic.name for topic in again.contents.deleted.values() if topic] == ["ä"]
     assert again.contents.configs == {GROUP: {"consumer.session.timeout.ms": "50000"}}
     assert again.contents.next_producer_id == 2000
@@ -48,7 +48,7 @@ def test_everything_comes_again_and_the_last_word_counts(tmp_path: Path) -> None
 
 def test_a_start_writes_what_is_left(tmp_path: Path) -> None:
     filled(tmp_path).close()
-    again = MetadataLog(tmp_path)
+    again = MetadataFile(tmp_path)
     again.contents.deleted[uuid.UUID(int=9)] = None
     again.start_anew()
     again.close()
@@ -60,7 +60,7 @@ def test_a_start_writes_what_is_left(tmp_path: Path) -> None:
         '{"next_producer_id"',
         '{"features"',
     ]
-    assert MetadataLog(tmp_path).contents == again.contents
+    assert MetadataFile(tmp_path).contents == again.contents
     assert not again.contents.deleted
 
 
@@ -71,7 +71,7 @@ def test_a_line_cut_off_at_any_byte_was_never_answered(tmp_path: Path) -> None:
     last = len(data.splitlines(keepends=True)[-1])
     for missing in range(1, last + 1):
         path.write_bytes(data[:-missing])
-        assert MetadataLog(tmp_path).contents.next_producer_id == 1000
+        assert MetadataFile(tmp_path).contents.next_producer_id == 1000
 
 
 def test_a_last_line_that_a_power_cut_left_with_zeros_was_never_answered(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_last_line_that_a_power_cut_left_with_zeros_was_never_answered(tmp_pat
     path = tmp_path / FILE_NAME
     *lines, last = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines) + bytes(len(last) - 5) + last[-5:])
-    assert MetadataLog(tmp_path).contents.next_producer_id == 1000
+    assert MetadataFile(tmp_path).contents.next_producer_id == 1000
 
 
 @pytest.mark.parametrize(
@@ -111,47 +111,47 @@ def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, text: str, li
     with pytest.raises(
         StorageError, match=rf"{FILE_NAME}, line {line}, cannot be understood: .* Mend the line, or take the"
     ):
-        MetadataLog(tmp_path)
+        MetadataFile(tmp_path)
 
 
 def test_a_new_one_says_nothing_yet_and_no_old_one_is_touched(tmp_path: Path) -> None:
     create(tmp_path)
-    assert (MetadataLog(tmp_path).found, MetadataLog(tmp_path).contents) == (True, MetadataContents())
+    assert (MetadataFile(tmp_path).found, MetadataFile(tmp_path).contents) == (True, MetadataContents())
     filled(tmp_path).close()
     create(tmp_path)
-    assert MetadataLog(tmp_path).contents.topics
+    assert MetadataFile(tmp_path).contents.topics
 
 
 def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    metadata_log = filled(tmp_path)
+    metadata_file = filled(tmp_path)
     before = (tmp_path / FILE_NAME).read_bytes()
     with failing(monkeypatch, "fsync"), pytest.raises(OSError, match="No space"):
-        metadata_log.delete_topic(ORDERS.topic_id)
+        metadata_file.delete_topic(ORDERS.topic_id)
     assert (tmp_path / FILE_NAME).read_bytes() == before
-    assert metadata_log.contents.topics
-    metadata_log.delete_topic(ORDERS.topic_id)
-    metadata_log.close()
-    assert not MetadataLog(tmp_path).contents.topics
+    assert metadata_file.contents.topics
+    metadata_file.delete_topic(ORDERS.topic_id)
+    metadata_file.close()
+    assert not MetadataFile(tmp_path).contents.topics
 
 
 @pytest.mark.slow
 def test_a_file_that_is_mostly_outdated_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupcoord.storage.metadata_log.REWRITTEN_BYTES", 1_000)
-    metadata_log = filled(tmp_path)
+    monkeypatch.setattr("groupcoord.storage.metadata_file.REWRITTEN_BYTES", 1_000)
+    metadata_file = filled(tmp_path)
     largest = 0
     for number in range(1_000):
         topic_id = uuid.UUID(int=100 + number)
-        metadata_log.put_topic(TopicEntry(name="t", topic_id=topic_id, partitions=1, configs={}, created_ms=10))
-        metadata_log.delete_topic(topic_id)
-        largest = max(largest, metadata_log.path.stat().st_size)
+        metadata_file.put_topic(TopicEntry(name="t", topic_id=topic_id, partitions=1, configs={}, created_ms=10))
+        metadata_file.delete_topic(topic_id)
+        largest = max(largest, metadata_file.path.stat().st_size)
     assert largest < 3_000
-    assert not metadata_log.contents.deleted
-    metadata_log.close()
-    assert MetadataLog(tmp_path).contents.topics == {ORDERS.topic_id: ORDERS}
+    assert not metadata_file.contents.deleted
+    metadata_file.close()
+    assert MetadataFile(tmp_path).contents.topics == {ORDERS.topic_id: ORDERS}
 
 
 def test_nothing_is_remembered_of_a_resource_that_is_configured_no_more(tmp_path: Path) -> None:
-    metadata_log = filled(tmp_path)
-    metadata_log.put_configs(GROUP, {})
-    metadata_log.close()
-    assert metadata_log.contents.configs == MetadataLog(tmp_path).contents.configs == {}
+    metadata_file = filled(tmp_path)
+    metadata_file.put_configs(GROUP, {})
+    metadata_file.close()
+    assert metadata_file.contents.configs == MetadataFile(tmp_path).contents.configs == {}

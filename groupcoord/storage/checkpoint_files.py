@@ -1,7 +1,7 @@
-"""Kafka's small text files: checkpoints of offsets and leader epochs, ``partition.metadata``, ``meta.properties``.
+"""Kafka's text files in a data directory: offset and leader epoch checkpoints, ``partition.metadata``, ``meta.properties``.
 
-Each is replaced as a whole. One that cannot be read is as good as none where Kafka can do without it; the others say so.
-Source: ``CheckpointFile``, ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``,
+Each is replaced atomically. Where Kafka can do without a file, an unreadable one is treated as missing; otherwise it is an
+error. Source: ``CheckpointFile``, ``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``,
 ``MetaProperties``, ``CleanShutdownFileHandler``.
 """
 
@@ -28,23 +28,23 @@ _VERSION = 0
 
 
 class CheckpointError(ValueError):
-    """A file that is not what it should be; the text says what is wrong with it."""
+    """A file is invalid; the text tells why."""
 
 
 def uuid_text(value: uuid.UUID) -> str:
-    """Kafka's text of an id."""
+    """The id in Kafka's text form (base64)."""
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
 def parse_uuid(text: str) -> uuid.UUID:
-    """The id of which that is Kafka's text. Raises CheckpointError."""
+    """Parses the text form of an id. Raises CheckpointError."""
     try:
         return uuid.UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
     except ValueError:
         raise CheckpointError(f"{text!r} is not an id") from None
 
 
-# --- tables: a version, the number of lines, and the lines
+# --- checkpoints: a version, the number of lines, and the lines
 
 
 def _write_table(path: Path, lines: Iterable[str], *, synced: bool = True) -> None:
@@ -58,7 +58,7 @@ def _read_table(path: Path, columns: int) -> list[list[str]]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
-    if not lines:  # a file that Kafka has only touched
+    if not lines:  # an empty file, as Kafka creates it
         return []
     rows = [line.split() for line in lines[2:]]
     if lines[:2] != [str(_VERSION), str(len(rows))] or any(len(row) != columns for row in rows):
@@ -94,11 +94,11 @@ def read_epochs(path: Path) -> list[EpochEntry]:
         raise CheckpointError(f"{path} has a line that is not epoch and offset") from None
 
 
-# --- what a folder or a directory is of
+# --- partition.metadata, meta.properties, clean shutdown
 
 
 def partition_metadata(topic_id: uuid.UUID) -> bytes:
-    """What ``partition.metadata`` says of a partition's folder."""
+    """The contents of ``partition.metadata``."""
     return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
 
 
@@ -118,7 +118,7 @@ def read_topic_id(path: Path) -> uuid.UUID | None:
 
 
 class MetaProperties(NamedTuple):
-    """The content of ``meta.properties``: the cluster and the node to which a data directory belongs."""
+    """The contents of ``meta.properties``: the cluster and the node to which a data directory belongs."""
 
     cluster_id: str
     node_id: int
@@ -154,5 +154,5 @@ def read_meta_properties(path: Path) -> MetaProperties | None:
 
 
 def clean_shutdown_marker() -> bytes:
-    """What a server leaves that ended in order. The epoch is that of a broker that was never registered."""
+    """The contents of the file of a clean shutdown. The broker epoch is that of an unregistered broker."""
     return json.dumps({"version": 0, "brokerEpoch": -1}, separators=(",", ":")).encode()
