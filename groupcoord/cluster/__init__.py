@@ -1,1 +1,2 @@
-"""A cluster: coordinator and data plane behind one ``handle`` and one ``expire``, and the layers in front of it. Pure."""
+"""A cluster in one process: coordinators, broker and controller behind ``handle`` and ``expire``, and the layers around it.
+Pure."""

@@ -1,14 +1,13 @@
-"""The one place where a cluster is put together: its core, its first topics, and the layers between it and a server.
+"""Builds a cluster: ClusterCore, its initial topics, and the layers between it and a server.
 
-``groupcoord serve``, ``testing`` and the simulation all call ``assemble``. Pure: what differs between them,
-such as randomness, the clock and where data is kept, comes in as arguments.
+``groupcoord serve``, ``testing`` and the simulation all call ``assemble``. Pure: randomness, clock and storage are arguments.
 
-The order of layers, from the core to the server, each of them where it is wanted:
+The order of layers, from the core to the server, each of them optional:
 
-1. ``RealTimeFetches`` ends waiting fetches of the core itself;
-2. faults change requests and answers;
-3. tracing is outside of faults, so that it tells what really came and what really went;
-4. the in-process transport takes out what is for members without a socket; a server sees the rest.
+1. ``RealTimeFetches`` ends waiting fetches of the core;
+2. faults change requests and responses;
+3. tracing is outside of faults, so that it shows what was really received and sent;
+4. the in-process transport takes the responses for members without a socket; a server gets the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +27,7 @@ NO_TOPIC_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 
 
 class InvalidTopicError(ValueError):
-    """Kafka would refuse ``topic``, one of the first topics."""
+    """Kafka would refuse ``topic``, one of the initial topics."""
 
     def __init__(self, topic: str, problem: str) -> None:
         super().__init__(problem)
@@ -36,7 +35,7 @@ class InvalidTopicError(ValueError):
 
 
 class Assembly:
-    """A cluster with its layers. ``served`` is what a server serves: the outermost layer, or the core if there is none."""
+    """A cluster with its layers. ``served`` is the outermost layer, or the core if there is none; a server calls it."""
 
     def __init__(self, core: ClusterCore) -> None:
         self.core = core
@@ -49,14 +48,15 @@ class Assembly:
         return self.core.broker.cluster
 
     def add(self, make: Callable[[ServedCluster], L]) -> L:
-        """Put the layer that ``make`` makes around what is there."""
+        """Add the layer that ``make`` returns around the outermost one."""
         layer = make(self.served)
         self._layers.append(layer)
         self.served = layer
         return layer
 
     def outgoing(self, effects: list[Effect], now_ms: int, *, after: Layer | None = None) -> list[Effect]:
-        """``effects`` as a server gets them, which came out of the core or of the layer ``after``, outside of any request."""
+        """``effects`` of the core, or of the layer ``after``, passed through the outer layers; for effects outside of any
+        request."""
         for layer in self._layers[0 if after is None else self._layers.index(after) + 1 :]:
             effects = layer.outgoing(effects, now_ms)
         return effects
@@ -74,12 +74,12 @@ def assemble(
     racks: Sequence[str] = (),
     features: Mapping[str, int] = NO_FEATURES,
 ) -> Assembly:
-    """A cluster of ``brokers`` with ``topics``, which are names with numbers of partitions, and ``features``; no layers yet.
+    """A cluster of ``brokers`` with ``topics`` (names with partition counts) and ``features``, without layers.
 
-    ``topic_configs`` are the configurations of those that have some of their own.
+    ``topic_configs`` are the configurations of topics that have some.
 
-    If ``storage`` keeps data, a topic that is there already with that number of partitions stays as it is. Raises
-    InvalidTopicError, and ValueError for brokers that cannot be; see ClusterCore.
+    A topic that ``storage`` already has with that number of partitions is left as it is. Raises InvalidTopicError, and
+    ValueError for invalid brokers; see ClusterCore.
     """
     core = ClusterCore(
         config, random=random, now_ms=now_ms, storage=storage, brokers=brokers, racks=racks, features=features

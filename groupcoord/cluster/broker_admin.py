@@ -1,6 +1,6 @@
-"""UnregisterBroker (version 0), with which the controller forgets a broker, and DescribeQuorum (0–2): see quorum.py.
+"""UnregisterBroker (version 0), and the table of handlers that also has DescribeQuorum (see quorum.py).
 
-Any broker can be asked. Source: ``ControllerApis.handleUnregisterBroker``, ``QuorumController.unregisterBroker``.
+Clients can send them to any broker. Source: ``ControllerApis.handleUnregisterBroker``, ``QuorumController.unregisterBroker``.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def handle_unregister_broker(
     call: Call,
     request: UnregisterBrokerRequest,
 ) -> None:
-    """Unregister a broker, whether it runs or not; one that is not registered is refused."""
+    """Unregister a broker, whether it is running or not; refused if it is not registered."""
     if controller.is_registered(request.broker_id):
         ctx.reply(call, UnregisterBrokerResponse())
         controller.unregister(ctx, request.broker_id)

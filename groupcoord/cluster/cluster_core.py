@@ -1,7 +1,7 @@
-"""One broker, or several: the coordinators and the data plane behind one face, and the logs that connect them.
+"""ClusterCore: the brokers, coordinators and controller of a cluster behind one interface.
 
-Pure: a call and the time in, effects out. The coordinators' appends are carried to their logs here, so what comes out is for
-the network, and events for listeners.
+Pure: takes requests and the time, returns effects. The coordinators' appends are written to their logs here, so that the
+remaining effects are responses and events.
 """
 
 import dataclasses
@@ -19,12 +19,13 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, NO_CONFIGS, create_automatically, create_topic
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.api_versions import Features, api_versions
-from groupcoord.cluster.append_gate import Appends
+from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.broker_admin import BROKER_ADMIN
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.controller_node import ControllerNode
+from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.feature_control import Features
 from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED
 from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
@@ -55,7 +56,7 @@ _FIND_COORDINATOR = ApiKey.FIND_COORDINATOR  # each request is compared with it,
 
 
 class RandomSource(Protocol):
-    """The only source of randomness; tests pass one that counts."""
+    """The only source of randomness; tests pass a deterministic one."""
 
     def uuid(self) -> uuid.UUID:
         """A random id: for members and topics."""
@@ -64,15 +65,15 @@ class RandomSource(Protocol):
         """A random positive int32, for a fetch session."""
 
     def next_int(self, bound: int) -> int:
-        """A random int from 0 up to ``bound``: which of several brokers the replicas of a new topic begin with."""
+        """A random int from 0 below ``bound``: the broker with the first replica of a new topic."""
 
 
 class ClusterCore:
-    """One broker and coordinator, with everything in memory unless ``storage`` keeps it somewhere else, too.
+    """Brokers and coordinators, with everything in memory unless ``storage`` stores it.
 
-    With more ``brokers`` it is a cluster of so many: their ids count from ``node.id``, ``racks`` are theirs in turn, each call
-    says which one it came to, and ``config`` is that of the first, as ``load`` makes it for so many brokers. ``features`` are
-    levels that are not to be those of a new cluster, or of ``storage``. Raises ValueError for brokers or levels that cannot be.
+    ``brokers`` have ids from ``node.id`` on, and ``racks`` in turn; each call tells which one it came to. ``config`` is that of
+    the first, as ``load`` returns it for that many brokers. ``features`` are levels that differ from those of a new cluster, or
+    of ``storage``. Raises ValueError for invalid brokers or levels.
     """
 
     def __init__(
@@ -111,10 +112,10 @@ class ClusterCore:
             handle=self._handle_now,
             now_ms=now_ms,
         )
-        """What becomes of brokers that stop, die, pause and come back."""
+        """Starts, stops and fences brokers, and elects leaders."""
         self.broker.go_on = self._go_on
         self.controller_node = ControllerNode(self.broker, self.controller, self._handle_now)
-        """What becomes of the controller."""
+        """Starts and stops the controller itself."""
         self.markers = TransactionMarkers(self.broker, self.coordinator.shards, self.controller.cuts)
         self.transactions = TransactionCoordinator(
             config,
@@ -137,10 +138,10 @@ class ClusterCore:
         self.runtimes: Mapping[str, CoordinatorRuntime[Any]] = {
             runtime.topic: runtime for runtime in (self.coordinator.runtime, self.transactions.runtime)
         }
-        """The coordinators' state, by their topics."""
+        """The coordinators' shards by topic."""
         self._open_shards = self.coordinator.runtime.open_shards
         self.appends = Appends(self.broker, self.runtimes.values(), self._execute_now)
-        """Carries the coordinators' records to their logs; its gate can hold appends or fail them: see append_gate.py."""
+        """Writes the coordinators' records to their logs; its gate can hold or fail appends."""
         self._batches_rounds = False
         self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         self.broker.on_topics_deleted = self._topics_deleted
@@ -151,16 +152,16 @@ class ClusterCore:
         self._unreachable = self.broker.cluster.unreachable
         self._stale = self.controller.cuts.stale
         self.loader = CoordinatorLoader()
-        """Reads the logs of coordinators; the simulation has one that takes its time."""
+        """Loads coordinators from their logs; the simulation replaces it by a slower one."""
         self._coordinated = frozenset(self.coordinator.apis)
         self._transactional = frozenset(self.transactions.apis)
         self._said_at_start: list[Effect] = []
-        """What followed from the start of several brokers: the first ``expire`` gives it out."""
+        """Effects of the start of several brokers, which the first ``expire`` returns."""
         if brokers > 1 and len(self.broker.topics):
             ctx = HandlerContext(now_ms, AdminAction("the brokers start with what was kept"))
             self.controller.start_all(ctx, storage.unclean_brokers())
             self._said_at_start = ctx.effects
-        # As on a broker that has answered a FindCoordinator before; Kafka creates the topic only with the first of these.
+        # As after a FindCoordinator request, with which Kafka creates the topic.
         self._create_coordinators_topic(CONSUMER_OFFSETS, now_ms)
         for topic, runtime in self.runtimes.items():
             if topic not in self.broker.topics:
@@ -172,18 +173,18 @@ class ClusterCore:
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration as it is now: clients can change some of it while the broker runs."""
+        """The current configuration, with the dynamic changes of clients."""
         return self.broker.config
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> None:
-        """The first broker listens there for that listener, counted from 0: from now on that is what its clients are told,
-        unless something else is advertised.
+        """Set the address at which the first broker listens for ``listener`` (index from 0); it is advertised unless
+        advertised.listeners says otherwise.
         """
         self.broker.config = self.config.listening_at(host, port, listener)
         self.coordinator.config = dataclasses.replace(self.coordinator.config, addresses=_addresses(self.config))
 
     def use_worker(self, submit: SubmitWork | None) -> None:
-        """From now on have ``submit`` do what takes long; None: it is done at once again."""
+        """Run long work with ``submit`` from now on; None: inline."""
         if submit is None:
             self.broker.run_work = run_inline
             return
@@ -204,7 +205,7 @@ class ClusterCore:
         self.broker.run_work = runner
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``; ``None`` for it stands for an ApiVersions of an unknown version."""
+        """The effects of ``request``; ``None`` stands for an ApiVersions request of an unknown version."""
         if self._absent or self._unreachable or self._stale or self.controller_node.is_away:
             broker_id = self.broker.cluster.id_of(call)
             if broker_id in self._absent or broker_id in self._unreachable:
@@ -225,11 +226,11 @@ class ClusterCore:
         if key in self._coordinated:
             effects = self.coordinator.handle(call, request, now_ms)
             if key == _FIND_COORDINATOR:
-                # What a client has deleted is created again, as Kafka's topic of transactions is first with this request; the
-                # coordinator is found the next time.
+                # The topic may have been deleted: as in Kafka this request creates it first, and the next one finds the
+                # coordinator.
                 self._create_coordinators_topic(_TOPIC_OF_KEYS.get(request.key_type), now_ms)
             if len(effects) == 1 and type(effects[0]) is Reply and not self._open_shards:
-                return effects  # as it is for most requests
+                return effects  # as for most requests
             return self._execute_appends(effects, now_ms)
         if key in self._transactional and (key != _INIT_PRODUCER_ID or request.transactional_id is not None):
             return self._execute_appends(self.transactions.handle(call, request, now_ms), now_ms)
@@ -253,7 +254,7 @@ class ClusterCore:
         return self._execute_appends(dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire every timer that is due at ``now_ms``, and read on where logs of coordinators are being read."""
+        """Fire the timers that are due at ``now_ms``, and continue loading coordinators."""
         effects, self._said_at_start = self._said_at_start, []
         effects += self._execute_appends(self.coordinator.expire(now_ms), now_ms)
         effects += self._execute_appends(self.transactions.expire(now_ms), now_ms)
@@ -267,27 +268,27 @@ class ClusterCore:
         return self.controller.withhold(effects)
 
     def flush(self, now_ms: int) -> list[Effect]:
-        """Append what several requests wrote, as one batch for each partition; a server calls it at the end of each round."""
+        """Append the records of several requests, as one batch per partition; a server calls it at the end of each round."""
         effects: list[Effect] = []
         for runtime in self.runtimes.values():
-            while runtime.open_shards:  # what follows from an append may write again
+            while runtime.open_shards:  # the effects of an append may write again
                 ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
         return self.controller.withhold(effects)
 
     def batch_rounds(self, *, batches: bool) -> None:
-        """From now on what requests write waits for ``flush``; if not ``batches``, each request is flushed at once."""
+        """Let records of requests wait for ``flush``; if not ``batches``, each request is flushed at once."""
         self._batches_rounds = batches
 
     def next_deadline(self) -> int | None:
-        """When the next timer is due (ms), or None. While there is something to read, that is at once."""
+        """When the next timer is due (ms), or None; at once while a coordinator is loading."""
         if self.loader or self._said_at_start:
             return 0
         return _earliest(timers.next_deadline() for timers in self._timers)
 
     def deadline_lower_bound(self) -> int | None:
-        """No timer is due before that moment (ms); None if there is none. Costs less than ``next_deadline``."""
+        """A lower bound of ``next_deadline`` (ms) that costs less; None if there is no timer."""
         if self.loader or self._said_at_start:
             return 0
         return _earliest(timers.deadline_lower_bound() for timers in self._timers)
@@ -298,8 +299,7 @@ class ClusterCore:
         return sorted(pending, key=lambda deadline: deadline.at_ms)
 
     def create_topic(self, name: str, partitions: int, now_ms: int, configs: Mapping[str, str] = NO_CONFIGS) -> None:
-        """Create a topic, with ``configs`` of its own, without a client asking for it. Raises ValueError if Kafka would
-        refuse it."""
+        """Create a topic with ``configs``, not for a client. Raises ValueError if Kafka would refuse it."""
         most = MOST_RECORDS_PER_REQUEST - 1 - len(configs)
         if partitions > most:
             raise ValueError(f"Kafka creates no topic of {partitions} partitions at once, but {most} at most")
@@ -310,9 +310,9 @@ class ClusterCore:
             raise ValueError(refusal.message or refusal.code.text) from refusal
 
     def run_admin_action(self, action: str, act: Callable[[HandlerContext], None], now_ms: int) -> list[Effect]:
-        """The effects of ``act``, something that is done to ``coordinator`` or ``transactions``.
+        """The effects of ``act``, an administrative action on ``coordinator`` or ``transactions``.
 
-        ``action`` describes it in the trace. See coordinator/forced_actions.py.
+        ``action`` is its description in the trace. See coordinator/forced_actions.py.
         """
         ctx = HandlerContext(now_ms, AdminAction(action))
         act(ctx)
@@ -326,10 +326,10 @@ class ClusterCore:
         *,
         even_alone: bool = False,
     ) -> list[Effect]:
-        """The effects of ``act``, something that is done to a broker, such as ``controller.kill``.
+        """The effects of ``act``, an action on a broker, such as ``controller.kill``.
 
-        ``action`` describes it in the trace. Raises ValueError for a lone broker, unless that can be done to it
-        ``even_alone``, and what ``act`` raises.
+        ``action`` is its description in the trace. Raises ValueError for a single broker, unless the action is possible
+        ``even_alone``; and the errors of ``act``.
         """
         if len(self.broker.cluster) == 1 and not even_alone:
             raise ValueError(
@@ -343,17 +343,16 @@ class ClusterCore:
     def change_controller(
         self, action: str, act: Callable[[ControllerNode, HandlerContext], None], now_ms: int
     ) -> list[Effect]:
-        """The effects of ``act``, something that is done to the controller, such as ``ControllerNode.kill``; as above."""
+        """The effects of ``act``, an action on the controller, such as ``ControllerNode.kill``; see ``change_broker``."""
         return self.change_broker(action, lambda _, ctx: act(self.controller_node, ctx), now_ms)
 
     def move_leader(self, topic: str, partition: int, broker_id: int, now_ms: int) -> list[Effect]:
-        """Let another broker lead a partition, in the next leader epoch.
+        """Make another broker the leader of a partition, in the next leader epoch.
 
-        If it is one of ``__consumer_offsets``, the groups in it move, too, and with one of ``__transaction_state`` its
-        transactional ids: requests that wait at the old coordinator are
-        answered with NOT_COORDINATOR, and the new one serves as soon as it has read the log. A broker that was no replica is
-        one now, in place of the old leader. Nothing happens if it leads already. Raises KeyError for a partition that there is
-        none of, ValueError for a broker that there is none of.
+        With a partition of ``__consumer_offsets`` its groups move, too, and with one of ``__transaction_state`` its
+        transactional ids: requests that wait at the old coordinator are answered with NOT_COORDINATOR, and the new one serves
+        as soon as it has loaded the log. A broker that is not a replica replaces the old leader as one. Nothing happens if it
+        leads already. Raises KeyError for an unknown partition, ValueError for an unknown broker.
         """
         found = self.broker.topics.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
@@ -381,17 +380,17 @@ class ClusterCore:
         return effects + ctx.effects
 
     def _resign_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
-        """What coordinates a partition runs no longer, or leads it no longer."""
+        """Unload the coordinator of a partition, whose broker has stopped or no longer leads it."""
         if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
             self.runtimes[topic].resign(partition, ctx)
 
     def _load_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
-        """A broker that runs leads a partition now: what it coordinates by that is read."""
+        """Load the coordinator of a partition that has a running leader now."""
         if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
             self.load(partition, ctx.now_ms, topic)
 
     def _go_on(self, ctx: HandlerContext, call: Call, request: Any, then: Then) -> None:
-        """A request goes on that was under way at a broker; one that is paused begins with it anew when it is resumed."""
+        """Continue a request that was in progress; at a paused broker it starts again when the broker is resumed."""
         broker_id = self.broker.cluster.id_of(call)
         if broker_id in self._absent:
             self.controller.ask_absent(ctx, call, request)
@@ -405,18 +404,18 @@ class ClusterCore:
         ctx.effects += self.handle(call, request, ctx.now_ms)
 
     def resign(self, partition: int, now_ms: int, topic: str = CONSUMER_OFFSETS) -> list[Effect]:
-        """Let another broker coordinate what is in this partition of a coordinator's ``topic``; what waits is refused."""
+        """Unload the coordinator of a partition of a coordinator ``topic``; waiting requests are answered with an error."""
         ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of {topic} moves away"))
         self.runtimes[topic].resign(partition, ctx)
         return ctx.effects
 
     def load(self, partition: int, now_ms: int, topic: str = CONSUMER_OFFSETS) -> None:
-        """Coordinate what is in this partition of a coordinator's ``topic`` again, as soon as its log is read.
+        """Load the coordinator of a partition of a coordinator ``topic`` again.
 
-        It is read by ``expire``, a piece at a time; until then requests are answered with COORDINATOR_LOAD_IN_PROGRESS.
+        ``expire`` reads the log, a piece at a time; until then requests are answered with COORDINATOR_LOAD_IN_PROGRESS.
 
-        Raises KeyError if there is no such partition; ValueError if it is served here, or has appends on their way: who waits
-        for these would never be answered, so ``resign`` comes first.
+        Raises KeyError if there is no such partition; ValueError if it is loaded, or has pending appends, whose requests would
+        never be answered: call ``resign`` first.
         """
         ctx = HandlerContext(now_ms, AdminAction(f"partition {partition} of {topic} comes back"))
         log = self.broker.log(topic, partition)
@@ -429,21 +428,21 @@ class ClusterCore:
         self.loader.begin(runtime.load(partition, ctx), log)
 
     def compact(self, partition: int, now_ms: int) -> list[Effect]:
-        """Compact this partition of ``__consumer_offsets`` now; reads and commits go on meanwhile.
+        """Compact this partition of ``__consumer_offsets`` now; reads and commits continue meanwhile.
 
-        The event LogCleaned says how much was kept. Raises KeyError if there is no such partition.
+        The event LogCleaned has the result. Raises KeyError if there is no such partition.
         """
         return self.broker.compact(CONSUMER_OFFSETS, partition, now_ms)
 
     def _execute_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """Replace the appends among ``effects``, and those of open batches unless rounds are batched, by what follows."""
+        """Replace the appends among ``effects``, and open batches unless rounds are batched, by the effects of writing them."""
         carried = self._submit_appends(effects, now_ms) if effects else []
         if self._open_shards and not self._batches_rounds:
             carried += self.flush(now_ms)
         return carried
 
     def _execute_now(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """The same for what is done outside of rounds: no ``flush`` would follow."""
+        """As ``_execute_appends``, outside of rounds, after which no ``flush`` is called."""
         return self._execute_appends(effects, now_ms) + self.flush(now_ms)
 
     def _submit_appends(self, effects: list[Effect], now_ms: int) -> list[Effect]:
@@ -451,7 +450,7 @@ class ClusterCore:
             if type(effect) is Append:
                 break
         else:
-            return effects  # as it is for a request that is refused
+            return effects  # as for a refused request
         carried: list[Effect] = []
         waiting = deque(effects)
         while waiting:
@@ -468,17 +467,17 @@ class ClusterCore:
         return DEFAULT_MAX_BATCH_BYTES if log is None else log.settings.max_message_bytes
 
     def _consumer_group_config(self, group_id: str) -> ConsumerGroupConfig:
-        """What applies to a consumer group: what clients set for it, and for the rest the broker's configuration."""
+        """The configuration of a consumer group: its own, and for the rest the broker's."""
         config = self.config
         own = config.dynamic.get(ConfigResource(ResourceType.GROUP, group_id))
         if own is not None:
             return _config_of_group(config, own)
-        if self._default_group_config[0] is not config:  # every heartbeat asks, and changes are rare
+        if self._default_group_config[0] is not config:  # asked with every heartbeat, and rarely changed
             self._default_group_config = config, _config_of_group(config, NO_CONFIGS)
         return self._default_group_config[1]
 
     def _new_producer_id(self, partition: int) -> int:
-        """One of the ids of the broker that leads this partition of ``__transaction_state``."""
+        """A producer id of the broker that leads this partition of ``__transaction_state``."""
         topic = self.broker.topics.get(TRANSACTION_STATE)
         leader = self.broker.cluster.ids[0] if topic is None else topic.metadata.leaders[partition]
         try:
@@ -497,13 +496,13 @@ class ClusterCore:
             self.transactions.runtime.topic_deleted(ctx)
 
     def _create_coordinators_topic(self, topic: str | None, now_ms: int) -> None:
-        """A lone broker that is to replicate it waits for others, in vain."""
+        """Create a coordinator topic unless it exists; not if its replication factor needs more brokers than there are."""
         if topic is not None and topic not in self.broker.topics:
             create_automatically(self.broker, now_ms, [topic])
 
 
 class TopicsOfBroker:
-    """What the coordinator knows of the topics of ``broker``: see TopicsView."""
+    """The coordinator's view of the topics of ``broker``: see TopicsView."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -547,7 +546,7 @@ class TopicsOfBroker:
 
 
 class _Brokers:
-    """What the coordinator asks of the brokers."""
+    """The coordinator's view of the brokers."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

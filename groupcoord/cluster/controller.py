@@ -1,9 +1,9 @@
-"""Brokers that stop, die, pause and come back, and what the controller makes of that: fencing, elections, replicas in sync.
+"""The controller of a cluster: brokers that stop, die, pause and return, fencing, leader elections and ISR changes.
 
-The controller is a node of its own, as with ``process.roles=controller``; controller_node.py says what becomes of that. A
-broker that goes without a word is fenced when its session ends, exactly ``broker.session.timeout.ms`` later; in Kafka the
-session begins with its last heartbeat, so that it may be ``broker.heartbeat.interval.ms`` less. Sources:
-``ReplicationControlManager``, ``ClusterControlManager``, ``BrokerHeartbeatManager``.
+The controller is a separate node, as with ``process.roles=controller``; see controller_node.py. A killed broker is fenced when
+its session expires, exactly ``broker.session.timeout.ms`` later; in Kafka the session begins with the last heartbeat, so that
+it may be up to ``broker.heartbeat.interval.ms`` earlier. Sources: ``ReplicationControlManager``, ``ClusterControlManager``,
+``BrokerHeartbeatManager``.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,7 +13,8 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.broker_condition import BrokerCondition, BrokerState
+from groupcoord.cluster.broker_state import BrokerCondition, BrokerState
+from groupcoord.cluster.isr_shrinker import IsrShrinker
 from groupcoord.cluster.leader_rebalance import LeaderRebalance
 from groupcoord.cluster.network_cuts import (
     CLIENTS,
@@ -27,7 +28,6 @@ from groupcoord.cluster.network_cuts import (
 )
 from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
-from groupcoord.cluster.replica_lag import ReplicaLag
 from groupcoord.cluster.silent_brokers import SilentBrokers
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
@@ -35,14 +35,14 @@ from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 
 CoordinatorMoves = Callable[[HandlerContext, str, int], None]
-"""Called for a partition of a topic whose leader runs no longer, or leads no longer; or that has a leader which runs."""
+"""Called with a partition whose leader stops or is replaced, or that has got a running leader."""
 
 
 class ClusterController:
-    """The controller of the cluster of ``broker``. Its methods raise ValueError for what a broker cannot do in its state.
+    """The controller of the cluster of ``broker``. Its methods raise ValueError for what is impossible in a broker's state.
 
-    ``resign`` is called where a coordinator has to give up a partition, and ``load`` where one has to read it. ``handle`` is
-    where the requests go that a paused broker was asked meanwhile.
+    ``resign`` unloads the coordinator of a partition, and ``load`` loads it. ``handle`` handles the requests that came while a
+    broker was paused.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class ClusterController:
         self._broker, self._cluster = broker, broker.cluster
         self._resign, self._load = resign, load
         self.disks = broker.disks
-        """Where disks are slow."""
+        """The slow disks."""
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
         self._not_copying: set[int] = set()
         self.cuts = NetworkCuts()
-        """Where the network is cut."""
+        """The network cuts."""
         self._reassigning: dict[tuple[Topic, int], None] = {}
         self._without_disk: set[int] = set()
         """The brokers that have lost their disks since they were stopped."""
         self._silent_since: dict[int, int] = {}
-        """The brokers of which the controller had heard nothing when it went away itself, and since when (ms)."""
+        """The brokers that were silent when the controller went away, and since when (ms)."""
         self._killed: set[int] = set()
-        """The brokers whose next start follows an unclean shutdown."""
+        """The brokers whose last shutdown was unclean."""
         self._silent = SilentBrokers(broker.cluster, handle)
         self.ask_absent, self.withhold = self._silent.ask, self._silent.withhold
         broker.topics.changes.initial_state = self._initial_state
@@ -78,18 +78,18 @@ class ClusterController:
         self._rebalance = LeaderRebalance(broker, self.timers, self._elect_preferred, now_ms)
         self._fetcher = ReplicaFetcher(broker, self._can_copy)
         self._fetcher.on_copied = self._catch_up_with
-        self._lag = ReplicaLag(broker, self.timers, self._fetcher, self._drop_from_isr)
+        self._lag = IsrShrinker(broker, self.timers, self._fetcher, self._drop_from_isr)
         if len(broker.cluster) > 1:
             broker.replicate = self._fetcher.replicate
             broker.is_cut_off = self.cuts.stale.__contains__
         broker.on_configured = self._configured
         self.is_eventful = False
-        """Was any broker, or the controller, ever anything but running?"""
+        """Has the state of any broker, or of the controller, ever changed?"""
 
     def start_all(self, ctx: HandlerContext, unclean: Collection[int]) -> None:
-        """All brokers start again together, with what was kept of them; those ``unclean`` ended without notice.
+        """Start all brokers together, with their stored logs; ``unclean`` ones had no clean shutdown.
 
-        Each leads what it led, in the next epoch, as far as it is in sync, and the others copy what they lack.
+        Each leads the same partitions as before, in the next epoch, if it is in sync, and the others catch up.
         """
         for broker_id in unclean:
             self._shut_down_uncleanly(ctx, broker_id)
@@ -107,14 +107,14 @@ class ClusterController:
         self._catch_up(ctx)
         self._rebalance.schedule(ctx.now_ms)
 
-    # --- what brokers do
+    # --- states of brokers
 
     def state_of(self, broker_id: int) -> BrokerState:
-        """What a broker does."""
+        """The state of a broker."""
         return self._states[broker_id]
 
     def condition_of(self, broker_id: int) -> BrokerCondition:
-        """What a broker does, and all that was done to it."""
+        """The state of a broker, and the faults injected into it."""
         cut_off_from: list[Peer] = [*self.cuts.peers_of(broker_id)]
         cut_off_from += [CLIENTS] if broker_id in self._cluster.unreachable else []
         cut_off_from += [CONTROLLER] if broker_id in self.cuts.stale else []
@@ -129,7 +129,7 @@ class ClusterController:
         )
 
     def stop(self, ctx: HandlerContext, broker_id: int) -> None:
-        """Shut a broker down in order: first others lead what it leads, as far as others are in sync."""
+        """Controlled shutdown of a broker: its partitions get other leaders first, if other replicas are in sync."""
         self._require(broker_id, "stopped", BrokerState.RUNNING)
         self.require_controller(f"broker {broker_id} would wait for it, and serve on: kill it")
         self._silent.forget(broker_id)
@@ -138,7 +138,7 @@ class ClusterController:
             self._fence(ctx, broker_id)
 
     def kill(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker is gone without a word: the others hear of it when its session ends."""
+        """Kill a broker: the others notice when its session expires."""
         self._require(broker_id, "killed", BrokerState.RUNNING, BrokerState.PAUSED, BrokerState.STARTING)
         self._silent.forget(broker_id)
         self.timers.cancel(self._registration_key(broker_id))
@@ -146,7 +146,7 @@ class ClusterController:
         self._leave(ctx, broker_id, BrokerState.STOPPED)
 
     def pause(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker says nothing until ``resume``: what it is asked waits."""
+        """Pause a broker until ``resume``: requests to it wait."""
         self._require(broker_id, "paused", BrokerState.RUNNING)
         if broker_id in self._cluster.unreachable:
             raise ValueError(f"broker {broker_id} is cut off from its clients: reconnect them before it is paused")
@@ -154,21 +154,21 @@ class ClusterController:
         self._leave(ctx, broker_id, BrokerState.PAUSED)
 
     def resume(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A paused broker goes on: with what it led, if it was not fenced, and with what it was asked."""
+        """Continue a paused broker: it leads as before unless it was fenced, and handles the requests that wait."""
         self._require(broker_id, "resumed", BrokerState.PAUSED)
         if self.is_registered(broker_id):
             self._enter(ctx, broker_id)
-        else:  # the controller knows no broker whose heartbeats these would be
+        else:  # it is not registered, so its heartbeats are ignored
             self._set_state(ctx, broker_id, BrokerState.RUNNING)
             self._cluster.not_running.discard(broker_id)
             self._catch_up(ctx)
         self._silent.end(ctx, broker_id)
 
     def start(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was stopped or killed starts again, with all that it had, and registers with the controller.
+        """Start a stopped or killed broker with its logs; it registers with the controller.
 
-        The controller refuses one while a session under its id lives. If that is its own, from before, it is let in when the
-        session ends. If the broker of that id is there, whoever starts is another one, and nothing comes of it. Source:
+        The controller refuses a registration while a session with the same id is alive. If that is its own old session, the
+        broker registers when it expires. If a running broker has that id, the new one is refused for good. Source:
         ``ClusterControlManager.registerBroker``.
         """
         if not self._cluster.has_controller:
@@ -191,16 +191,16 @@ class ClusterController:
         ctx.emit(RegistrationRefused, broker=broker_id, error=error)
 
     def _gives_up(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that could not register ends. Source: ``BrokerLifecycleManager.RegistrationTimeoutEvent``."""
+        """A broker that could not register shuts down. Source: ``BrokerLifecycleManager.RegistrationTimeoutEvent``."""
         self._set_state(ctx, broker_id, BrokerState.STOPPED)
 
     def require_controller(self, otherwise: str) -> None:
-        """Raises ValueError, which says what comes of it ``otherwise``, while the controller is away."""
+        """Raises ValueError while the controller is away; ``otherwise`` is the consequence in its text."""
         if not self._cluster.has_controller:
             raise ValueError(f"the controller does not run: {otherwise}")
 
     def is_registered(self, broker_id: int) -> bool:
-        """Does the controller know a broker of that id?"""
+        """Is a broker of that id registered?"""
         return broker_id in self._cluster.epochs
 
     def has_session(self, broker_id: int) -> bool:
@@ -208,10 +208,10 @@ class ClusterController:
         return self.is_registered(broker_id) and broker_id not in self._cluster.fenced
 
     def unregister(self, ctx: HandlerContext, broker_id: int) -> None:
-        """The controller forgets a broker that is registered, whether it runs or not.
+        """Unregister a broker, whether it is running or not.
 
-        One that runs goes on as one that the others do not know, until it is started again; what it was last is not taken for
-        a clean shutdown then. Source: ``QuorumController.unregisterBroker``, ``ClusterControlManager.registerBroker``.
+        A running one continues, unknown to the others, until it is restarted; its shutdown does not count as clean then.
+        Source: ``QuorumController.unregisterBroker``, ``ClusterControlManager.registerBroker``.
         """
         self.require_controller(f"nobody unregisters broker {broker_id}")
         del self._cluster.epochs[broker_id]
@@ -221,7 +221,7 @@ class ClusterController:
             self._register(ctx, broker_id)
 
     def stop_copying(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker copies nothing from leaders any more; it is out of the ISR after ``replica.lag.time.max.ms``."""
+        """Stop replication to a broker; it leaves the ISR after ``replica.lag.time.max.ms``."""
         self._require_known(broker_id)
         self.is_eventful = True
         self._not_copying.add(broker_id)
@@ -229,7 +229,7 @@ class ClusterController:
         self._lag.cannot_copy(broker_id, ctx.now_ms)
 
     def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker copies from leaders again, and has all that they have."""
+        """Resume replication to a broker, which catches up at once."""
         self._require_known(broker_id)
         self._not_copying.discard(broker_id)
         ctx.emit(BrokerStateChanged, broker=broker_id, state="copying again")
@@ -237,9 +237,9 @@ class ClusterController:
         self._catch_up(ctx)
 
     def slow_disk(self, ctx: HandlerContext, broker_id: int, delay_ms: int) -> None:
-        """What a broker appends takes so long from now on, as a leader and as a follower; 0: no time.
+        """Delay each append of a broker from now on, as leader and as follower; 0: no delay.
 
-        A follower that has not had all that the leader had for ``replica.lag.time.max.ms`` is out of the ISR.
+        A follower that has not caught up with the leader for ``replica.lag.time.max.ms`` leaves the ISR.
         """
         self._require_known(broker_id)
         self.disks.set_delay(broker_id, delay_ms)
@@ -250,9 +250,9 @@ class ClusterController:
         ctx.emit(BrokerStateChanged, broker=broker_id, state=disk)
 
     def lose_disk(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was stopped or killed loses all that it had: when it starts again its logs are empty.
+        """A stopped or killed broker loses its disk: when it starts again its logs are empty.
 
-        It cannot prove then that it was stopped in order. Source: ``LogManager.readBrokerEpochFromCleanShutdownFiles``.
+        Its shutdown does not count as clean any more. Source: ``LogManager.readBrokerEpochFromCleanShutdownFiles``.
         """
         self._require(broker_id, "without its disk; stop or kill it first", BrokerState.STOPPED)
         self._without_disk.add(broker_id)
@@ -264,11 +264,11 @@ class ClusterController:
                 copy.start_over_at(0, ctx.now_ms)
 
     def cut_off(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
-        """Cut the network between a broker that runs and another one, its ``clients`` or the ``controller``.
+        """Cut the network between a running broker and another one, its ``clients`` or the ``controller``.
 
-        Followers copy no more through a cut, and are out of the ISR after ``replica.lag.time.max.ms``. What clients ask waits.
-        A broker that the controller does not hear of is fenced when its session ends, as one that was killed; but it goes on by
-        what it knew: it believes to lead what it led, and appends what comes with acks=1.
+        Followers cannot replicate through a cut, and leave the ISR after ``replica.lag.time.max.ms``. Requests of clients wait.
+        A broker that is cut off from the controller is fenced when its session expires, as if it were killed; but it keeps its
+        stale metadata: it believes that it still leads, and appends with acks=1.
         """
         self._require(broker_id, f"cut off from {peer}", BrokerState.RUNNING)
         self.is_eventful = True
@@ -287,7 +287,7 @@ class ClusterController:
         ctx.emit(BrokerStateChanged, broker=broker_id, state=f"cut off from {named(peer)}")
 
     def reconnect(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
-        """Mend what ``cut_off`` has cut. A broker that was fenced meanwhile hears what it missed, and follows."""
+        """Undo ``cut_off``. A broker that was fenced meanwhile learns the new metadata and becomes a follower."""
         self._require_known(broker_id)
         if peer == CLIENTS:
             require_cut(broker_id in self._cluster.unreachable, broker_id, peer)
@@ -331,12 +331,12 @@ class ClusterController:
         ctx.emit(BrokerStateChanged, broker=broker_id, state=state.value)
 
     def _leave(self, ctx: HandlerContext, broker_id: int, state: BrokerState) -> None:
-        """A broker runs no longer: it leads, copies and coordinates nothing, though nobody may know yet."""
+        """A broker stops running: it no longer leads, replicates or coordinates, even before others notice."""
         self._set_state(ctx, broker_id, state)
         self.cuts.stale.pop(broker_id, None)
         if state is BrokerState.STOPPED:
             self.disks.broker_gone(ctx, broker_id)
-        if broker_id in self._cluster.not_running:  # it was paused or starting before
+        if broker_id in self._cluster.not_running:  # it was already paused or starting
             return
         self._cluster.not_running.add(broker_id)
         for topic, partition in self._partitions():
@@ -346,7 +346,7 @@ class ClusterController:
             self._begin_session_end(broker_id, ctx.now_ms)
 
     def _begin_session_end(self, broker_id: int, now_ms: int) -> None:
-        """Nothing more is heard of a broker: by the controller, or, where that is away, by those that it follows."""
+        """Start the session timeout of a broker that has become silent; while the controller is away, only note the time."""
         if self._cluster.has_controller:
             key = self._session_key(broker_id)
             self.timers.schedule(key, now_ms + self._session_ms, lambda due: self._session_ends(due, broker_id))
@@ -354,14 +354,14 @@ class ClusterController:
             self._lag.cannot_copy(broker_id, now_ms)
 
     def _register(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was started is let in."""
+        """Register a broker that was started."""
         self.timers.cancel(self._registration_key(broker_id))
         self._cluster.epochs[broker_id] = self.quorum.log_end_offset(ctx.now_ms)
         self.quorum.broker_changed()
         self._enter(ctx, broker_id)
 
     def _enter(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker runs again; one that is fenced stays so without a controller."""
+        """A broker runs again; a fenced one stays fenced while the controller is away."""
         self.timers.cancel(self._session_key(broker_id))
         self._silent_since.pop(broker_id, None)
         self._set_state(ctx, broker_id, BrokerState.RUNNING)
@@ -383,13 +383,13 @@ class ClusterController:
         self._catch_up(ctx)
 
     def _ends(self, broker_id: int, *, in_order: bool) -> None:
-        """What a broker did last was, or was not, to end in order."""
+        """Record whether a broker's last shutdown was clean."""
         (self._killed.discard if in_order else self._killed.add)(broker_id)
         lost_disk = broker_id in self._without_disk
         self._broker.storage.broker_ended(broker_id, in_order=in_order, lost_disk=lost_disk)
 
     def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A broker that was killed may lack what was not flushed, or has lost all: it is eligible for nothing.
+        """A killed broker may lack unflushed records, or its disk: remove it from ISR and ELR.
 
         Source: ``ReplicationControlManager.handleUncleanBrokerShutdown``.
         """
@@ -399,10 +399,10 @@ class ClusterController:
                 elr = tuple(one for one in state.elr if one != broker_id)
                 self._broker.set_partition_state(ctx, topic, partition, state._replace(elr=elr))
 
-    # --- what the controller does
+    # --- decisions of the controller
 
     def leaves(self, ctx: HandlerContext) -> None:
-        """The controller is away from now on: see ControllerNode."""
+        """The controller goes away: see ControllerNode."""
         self.is_eventful = True
         self.quorum.leader_leaves(ctx.now_ms)
         self._rebalance.controller_leaves()
@@ -413,7 +413,7 @@ class ClusterController:
                 self._lag.cannot_copy(broker_id, self._silent_since[broker_id])
 
     def returns(self, ctx: HandlerContext, *, elected: bool) -> None:
-        """The controller is there again. One that is ``elected`` anew knows nothing of sessions: all of them begin now."""
+        """The controller returns. If it was ``elected`` again, it has no sessions: all of them start now."""
         if elected:
             self._silent_since.clear()
             self._rebalance.controller_started(ctx.now_ms)
@@ -460,7 +460,7 @@ class ClusterController:
     def planned(
         self, topic: Topic, state: PartitionState, isr: Replicas, election: Election | None = None
     ) -> PartitionState:
-        """What a partition is with ``isr``; who leads it then is found by ``election``, or as the topic is configured."""
+        """The state of a partition with ``isr``, with a leader from ``election``, or as the topic's configuration allows."""
         configured = Election.UNCLEAN if topic.settings.unclean_leader_election_enable else Election.ONLINE
         return after_change(
             state,
@@ -471,7 +471,7 @@ class ClusterController:
         )
 
     def apply(self, ctx: HandlerContext, topic: Topic, partition: int, after: PartitionState) -> None:
-        """A partition is as ``after`` says from now on, and who runs copies it."""
+        """Set the state of a partition, and let the running replicas catch up."""
         before = topic.metadata.partitions[partition]
         if after == before:
             return
@@ -490,11 +490,11 @@ class ClusterController:
         self._catch_up_with(ctx, topic, partition)
 
     def check_replicas(self, broker_ids: Sequence[int]) -> None:
-        """Check that a partition may be on ``broker_ids``. Raises ApiError."""
+        """Check that a partition may have these replicas. Raises ApiError."""
         self._cluster.check_replicas(broker_ids, None)
 
     def reassigning(self) -> dict[Topic, list[int]]:
-        """The partitions that are being reassigned, in the order in which that began."""
+        """The partitions with a reassignment in progress, in the order of their start."""
         found: dict[Topic, list[int]] = {}
         for topic, partition in self._reassigning:
             if self._broker.topics.get(topic.name) is topic:
@@ -506,7 +506,7 @@ class ClusterController:
         self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.PREFERRED))
 
     def _configured(self, ctx: HandlerContext) -> None:
-        """Fewer replicas in sync may be enough now, or it takes more of them.
+        """min.insync.replicas may have changed: update the ELRs.
 
         Source: ``ReplicationControlManager.getPartitionElrUpdatesForConfigChanges``.
         """
@@ -521,22 +521,22 @@ class ClusterController:
             for partition in range(len(topic.partitions)):
                 yield topic, partition
 
-    # --- copies
+    # --- replication
 
     def _can_copy(self, follower: int, leader: int) -> bool:
-        """Can one broker copy what the other one leads?"""
+        """Can a follower replicate from a leader?"""
         absent = self._cluster.not_running
         if follower in absent or leader in absent or follower in self._not_copying:
             return False
         return not self.cuts.is_cut(follower, leader)
 
     def _initial_state(self, replicas: Replicas) -> PartitionState:
-        """A new partition: the first of its brokers that is not fenced leads."""
+        """The state of a new partition: the first broker that is not fenced leads."""
         isr = tuple(one for one in replicas if one not in self._cluster.fenced)
         return PartitionState(replicas, isr, isr[0]) if isr else PartitionState(replicas, (), NO_LEADER)
 
     def _logs_added(self, topic: Topic, first: int) -> None:
-        """``topic`` has partitions from ``first`` on that are new."""
+        """``topic`` has got new partitions, from the index ``first`` on."""
         for partition in range(first, len(topic.partitions)) if topic.copies else ():
             state = topic.metadata.partitions[partition]
             for copy in topic.copies[partition].values():
@@ -549,7 +549,7 @@ class ClusterController:
                 self._rebalance.note(topic, partition)
 
     def _catch_up(self, ctx: HandlerContext) -> None:
-        """Every broker that can copies all of what is led, and is in sync then."""
+        """Let every follower that can replicate catch up and join the ISR."""
         for topic, partition in self._partitions():
             self._catch_up_with(ctx, topic, partition)
 
@@ -569,7 +569,7 @@ class ClusterController:
             self._change(ctx, topic, partition, tuple(sorted(in_sync)))
 
     def _has_all(self, topic: Topic, partition: int, broker_id: int) -> bool:
-        """Has a broker said to the leader that it has all that there is?"""
+        """Has the follower told the leader, by a fetch, that it has caught up?"""
         log, leader = topic.partitions[partition], topic.metadata.leaders[partition]
         if broker_id == leader:
             return True
@@ -589,7 +589,7 @@ class ClusterController:
         return TimerKey("broker session", f"broker {broker_id}")
 
     def _copies_again(self, broker_id: int) -> None:
-        """A follower is not missed any more, if it can copy from all others."""
+        """A follower is no longer lagging if it can replicate from all others."""
         if not self.cuts.touches(broker_id) and broker_id not in self._not_copying:
             self._lag.can_copy(broker_id)
 

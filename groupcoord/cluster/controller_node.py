@@ -1,9 +1,9 @@
-"""The controller of several brokers as a node of its own, which can be killed or paused and comes back.
+"""The controller node of a cluster of several brokers, which can be killed or paused and comes back.
 
-While it is away, brokers go on by what it has decided: they serve their clients, lead and copy. What only the controller can
-do waits: nobody is fenced or elected, no replica leaves the ISR or joins it, no broker registers, and what brokers forward to
-it on behalf of clients is answered when it is back, or with REQUEST_TIMED_OUT. Sources: ``ForwardingManagerImpl``,
-``NodeToControllerRequestThread``, ``QuorumController``, ``BrokerHeartbeatManager``.
+While it is away, brokers continue with its last decisions: they serve clients, lead and replicate. Whatever needs the
+controller waits: nobody is fenced or elected, ISRs do not change, no broker registers, and requests that brokers forward to it
+are answered when it is back, or with REQUEST_TIMED_OUT. Sources: ``ForwardingManagerImpl``, ``NodeToControllerRequestThread``,
+``QuorumController``, ``BrokerHeartbeatManager``.
 """
 
 import enum
@@ -14,7 +14,7 @@ from typing import Any
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import ControllerStateChanged
 from groupcoord.broker.topic_admin import create_automatically
-from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.broker_state import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import FORWARDING_TIMEOUT_MS
 from groupcoord.core.effects import Call
@@ -28,69 +28,69 @@ Handle = Callable[[HandlerContext, Call, Any], None]
 
 
 class ControllerState(enum.Enum):
-    """What the controller does."""
+    """The states of the controller."""
 
     RUNNING = "running"
     PAUSED = "paused"
-    """It decides nothing, as after SIGSTOP."""
+    """It does nothing, as after SIGSTOP."""
     STOPPED = "stopped"
 
 
 class ControllerNode:
-    """The node of ``controller``. Its methods raise ValueError for what it cannot do in its state.
+    """The node that runs ``controller``. Its methods raise ValueError for what is impossible in its state.
 
-    ``handle`` is where requests go that waited for it.
+    ``handle`` handles the requests that waited for it.
     """
 
     def __init__(self, broker: Broker, controller: ClusterController, handle: Handle) -> None:
         self.state = ControllerState.RUNNING
-        """What it does."""
+        """Its current state."""
         self._broker, self._controller, self._handle = broker, controller, handle
         self._forwarded: deque[tuple[int, Call, Any]] = deque()
-        """What brokers try to send to it, each with when they give up."""
+        """The requests that brokers try to forward to it, each with the time (ms) at which the broker gives up."""
 
     @property
     def is_away(self) -> bool:
-        """Does it not run?"""
+        """Is it killed or paused?"""
         return self.state is not ControllerState.RUNNING
 
     def kill(self, ctx: HandlerContext) -> None:
-        """It is gone without a word, and with it the sessions of brokers, of which it keeps no record."""
+        """Kill it; the sessions of brokers, which it does not store, are lost."""
         self._require("killed", ControllerState.RUNNING, ControllerState.PAUSED)
         self._leave(ctx, ControllerState.STOPPED)
 
     def pause(self, ctx: HandlerContext) -> None:
-        """It decides nothing until ``resume``."""
+        """Pause it until ``resume``."""
         self._require("paused", ControllerState.RUNNING)
         self._leave(ctx, ControllerState.PAUSED)
 
     def start(self, ctx: HandlerContext) -> None:
-        """It starts again, with all that was decided, and is elected in the next epoch: it is the only voter."""
+        """Start it again with the stored metadata; it is elected in the next epoch, as the only voter."""
         self._require("started", ControllerState.STOPPED)
         self._return(ctx, elected=True)
 
     def resume(self, ctx: HandlerContext) -> None:
-        """It goes on in the epoch that it was in.
+        """Continue in the same epoch.
 
-        What brokers sent meanwhile lies there, a heartbeat of each among it, so that the session of one that died meanwhile
-        begins anew. Kafka's may fence one or another broker that is well for a moment, where it was paused for longer than a
-        session: which one is a matter of chance.
+        The requests of brokers that came meanwhile are handled, among them a heartbeat of each, so that the session of a broker
+        that died meanwhile starts again. Kafka's controller, if paused for longer than a session, may fence some healthy
+        brokers for a moment; which ones is random.
         """
         self._require("resumed", ControllerState.PAUSED)
         self._return(ctx, elected=False)
 
     def forward(self, call: Call, request: Any, now_ms: int) -> None:
-        """A broker tries to send ``request`` on, and can not."""
+        """Queue ``request`` of a broker that cannot forward it now."""
         self._controller.is_eventful = True
         self._forwarded.append((now_ms + FORWARDING_TIMEOUT_MS, call, request))
         self._watch_forwarded()
 
     def cannot_hear(self, broker_id: int) -> bool:
-        """Can that broker send nothing to it?"""
+        """Can that broker not reach it?"""
         return self.is_away or broker_id in self._controller.cuts.stale
 
     def take_forwarded(self, ctx: HandlerContext) -> None:
-        """Do what waited, of brokers that reach it again; forget what those asked that are gone."""
+        """Handle the queued requests of brokers that reach it again; drop those of stopped brokers."""
         waiting, self._forwarded = self._forwarded, deque()
         for due_ms, call, request in waiting:
             broker_id = self._broker.cluster.id_of(call)

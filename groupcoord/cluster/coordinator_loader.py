@@ -1,6 +1,6 @@
-"""Logs of coordinators are read, a piece at a time, while requests are served.
+"""Loads coordinators from their logs, a piece at a time, while requests are served.
 
-Source: ``CoordinatorLoaderImpl``, which does it in a thread of its own.
+Source: ``CoordinatorLoaderImpl``, which uses a thread.
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from groupcoord.protocol.batches.records import InvalidRecordsError
 from groupcoord.protocol.coordinator_records.commit_fast_path import batch_size
 
 PIECE_BYTES = 1_048_576
-"""How much is read at once; a piece takes some 20 ms, in which no request is answered."""
+"""How many bytes are read at once; a piece takes some 20 ms, in which no request is handled."""
 
 
 class CoordinatorLoader:
-    """The partitions that are being read, one after the other."""
+    """The partitions that are being loaded, one after the other."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[ShardLoader[Any], PartitionLog, int]] = []
@@ -27,11 +27,11 @@ class CoordinatorLoader:
         return bool(self._waiting)
 
     def begin(self, loading: ShardLoader[Any], log: PartitionLog) -> None:
-        """Read ``log`` for ``loading``, after those that were begun before."""
+        """Load ``log`` into ``loading``, after those that were begun before."""
         self._waiting.append((loading, log, log.log_start_offset))
 
     def read_next_piece(self, ctx: HandlerContext) -> None:
-        """Read the next piece; the partition that is read to its end serves from then on."""
+        """Read the next piece; a partition that is read to its end is served from then on."""
         loading, log, offset = self._waiting.pop(0)
         try:
             after = _read_piece(loading, log, offset)
@@ -45,7 +45,7 @@ class CoordinatorLoader:
 
 
 def _read_piece(loading: ShardLoader[Any], log: PartitionLog, offset: int) -> int:
-    """Where the next piece begins."""
+    """Read a piece from ``offset``; returns the offset of the next one."""
     data = log.read(offset, PIECE_BYTES, at_least_one=True, to_end=True).data()
     after = log.log_end_offset
     position = 0

@@ -1,4 +1,5 @@
-"""What a server asks of a cluster, and the base of what can stand between the two: faults, tracing, members without sockets."""
+"""ServedCluster, the interface of a cluster to a server, and Layer, the base class of faults, tracing and in-process
+transport."""
 
 from typing import Any, Protocol
 
@@ -12,22 +13,22 @@ class ServedCluster(Protocol):
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration as it is now. The server reads its limits here each time, because some can change while it runs."""
+        """The current configuration. The server reads its limits here each time, because some can change at run time."""
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> None:
-        """The first broker listens there for that listener, counted from 0."""
+        """Set the address of the first broker for that listener (index from 0)."""
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``."""
+        """The effects of ``request``."""
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire every timer that is due at ``now_ms``."""
 
     def flush(self, now_ms: int) -> list[Effect]:
-        """Complete what was put off to be done for several requests at once; called at the end of each round of the loop."""
+        """Complete the work of several requests that was put off; called at the end of each round of the event loop."""
 
     def batch_rounds(self, *, batches: bool) -> None:
-        """From now on ``flush`` is called at the end of each round; if not ``batches``, nothing has to be put off."""
+        """Announce that ``flush`` will be called at the end of each round; if not ``batches``, nothing may be put off."""
 
     def next_deadline(self) -> int | None:
         """When ``expire`` has to be called next, or None."""
@@ -36,11 +37,11 @@ class ServedCluster(Protocol):
         """A lower bound of ``next_deadline`` that costs less; None if no timer is pending."""
 
     def use_worker(self, submit: SubmitWork | None) -> None:
-        """Give work that takes long to ``submit`` from now on; None: do it at once again."""
+        """Run long work with ``submit`` from now on; None: inline."""
 
 
 class Layer:
-    """Passes everything on to ``inner``, the cluster or the next layer. A subclass overrides what it changes.
+    """Forwards everything to ``inner``, the cluster or the next layer. A subclass overrides what it changes.
 
     Requests go through ``handle``, from the outermost layer to the innermost. Effects come back through ``outgoing``, from the
     innermost to the outermost, whatever caused them: a request, a timer, background work, or an administrative action, for
@@ -51,20 +52,20 @@ class Layer:
         self.inner = inner
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:  # noqa: ARG002 - for those that override it
-        """``effects`` of ``inner`` as this layer lets them out: unchanged here."""
+        """``effects`` of ``inner`` as this layer passes them on: unchanged here."""
         return effects
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration as it is now."""
+        """The current configuration."""
         return self.inner.config
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> None:
-        """The first broker listens there for that listener, counted from 0."""
+        """Set the address of the first broker for that listener (index from 0)."""
         self.inner.listening_at(host, port, listener)
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``."""
+        """The effects of ``request``."""
         return self.outgoing(self.inner.handle(call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
@@ -89,7 +90,7 @@ class Layer:
         return self.inner.deadline_lower_bound()
 
     def use_worker(self, submit: SubmitWork | None) -> None:
-        """Give work that takes long to ``submit``; what follows from it goes through ``outgoing``."""
+        """Run long work with ``submit``; its effects go through ``outgoing``."""
         if submit is None:
             self.inner.use_worker(None)
             return

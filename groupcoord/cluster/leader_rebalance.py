@@ -1,6 +1,6 @@
-"""Preferred leaders lead again: every ``leader.imbalance.check.interval.seconds`` the controller looks who does not.
+"""Automatic preferred leader election (auto.leader.rebalance.enable), every ``leader.imbalance.check.interval.seconds``.
 
-Sources: ``QuorumController``, whose task ``electPreferred`` is periodic; ``ReplicationControlManager``.
+Sources: ``QuorumController``, whose periodic task is ``electPreferred``; ``ReplicationControlManager``.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from groupcoord.core.timers import TimerKey, Timers
 _KEY = TimerKey("leader rebalance", "controller")
 
 ElectPreferred = Callable[[HandlerContext, Topic, int], None]
-"""Lets the preferred replica lead a partition, if it can."""
+"""Elects the preferred replica of a partition, if it can lead."""
 
 
 class LeaderRebalance:
-    """The partitions that a change of brokers or replicas left without their preferred leader."""
+    """The partitions that may not have their preferred leader after a change of brokers or replicas."""
 
     def __init__(self, broker: Broker, timers: Timers, elect_preferred: ElectPreferred, now_ms: int) -> None:
         self._broker, self._timers, self._elect_preferred = broker, timers, elect_preferred
@@ -25,7 +25,7 @@ class LeaderRebalance:
         self._imbalanced: dict[tuple[Topic, int], None] = {}
 
     def note(self, topic: Topic, partition: int) -> None:
-        """The leader of that partition may be another one."""
+        """Record that the partition may not have its preferred leader."""
         state = topic.metadata.partitions[partition]
         if state.leader == state.replicas[0]:
             self._imbalanced.pop((topic, partition), None)
@@ -33,7 +33,7 @@ class LeaderRebalance:
             self._imbalanced[topic, partition] = None
 
     def schedule(self, now_ms: int) -> None:
-        """Look next, at a multiple of the interval since the start, who could get its partitions back."""
+        """Schedule the next check, at a multiple of the interval since the start, if there is anything to check."""
         config, cluster = self._broker.config, self._broker.cluster
         if len(cluster) > 1 and config["auto.leader.rebalance.enable"] and (self._imbalanced or cluster.fenced):
             interval_ms = int(str(config["leader.imbalance.check.interval.seconds"])) * 1000
@@ -41,11 +41,11 @@ class LeaderRebalance:
             self._timers.schedule(_KEY, due_ms, self._rebalance)
 
     def controller_leaves(self) -> None:
-        """Nobody looks until ``schedule``."""
+        """Stop checking until ``schedule`` is called."""
         self._timers.cancel(_KEY)
 
     def controller_started(self, now_ms: int) -> None:
-        """The intervals are counted from now on."""
+        """Count the intervals from now on."""
         self._started_ms = now_ms
 
     def _rebalance(self, ctx: HandlerContext) -> None:

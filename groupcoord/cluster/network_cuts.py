@@ -1,7 +1,7 @@
-"""A network that is cut: between two brokers, between a broker and the controller, between a broker and its clients.
+"""Network cuts: between two brokers, between a broker and the controller, between a broker and its clients.
 
-What is sent into a cut is lost between brokers, which ask again anyway; what clients ask waits, as TCP sends it again. But for
-the clients' cut, three real brokers were asked what comes of it: tests/conformance/trio_stories/cuts.py.
+Requests between brokers are lost in a cut and are retried; requests of clients wait, because TCP retransmits. The behaviour,
+except of the clients' cut, was checked with three real brokers: tests/conformance/trio_stories/cuts.py.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ Peer = int | str
 
 
 def named(peer: Peer) -> str:
-    """A peer in words."""
+    """A peer as text."""
     return f"broker {peer}" if isinstance(peer, int) else f"the {peer}"
 
 
@@ -35,11 +35,11 @@ ANSWERED_FROM_STALE_METADATA = frozenset(
         ApiKey.FIND_COORDINATOR,
     }
 )
-"""What a broker answers that hears nothing of its controller, by what it heard last."""
+"""The APIs that a broker without contact to the controller answers from its stale metadata."""
 # Deviation (cut-off-coordinators): groups and transactions of a broker that is cut off from the controller move as soon as it
-# is fenced, and it answers NOT_COORDINATOR. Kafka's goes on answering from memory whatever needs no record: members that send
-# heartbeats stay, and OffsetFetch and DescribeGroups tell what was; an OffsetCommit fails with COORDINATOR_NOT_AVAILABLE after
-# offsets.commit.timeout.ms.
+# is fenced, and it answers NOT_COORDINATOR. Kafka's coordinator continues to answer from memory whatever needs no record:
+# heartbeats succeed, and OffsetFetch and DescribeGroups return the old state; an OffsetCommit fails with
+# COORDINATOR_NOT_AVAILABLE after offsets.commit.timeout.ms.
 
 FORWARDED = frozenset(
     {
@@ -56,13 +56,13 @@ FORWARDED = frozenset(
         ApiKey.DESCRIBE_QUORUM,
     }
 )
-"""What brokers hand on to the controller. Source: ``KafkaApis.forwardToController``."""
+"""The APIs that brokers forward to the controller. Source: ``KafkaApis.forwardToController``."""
 FORWARDING_TIMEOUT_MS = 60_000
-"""How long a broker tries to hand it on. Source: ``BrokerServer``, retryTimeoutMs."""
+"""How long a broker tries to forward a request. Source: ``BrokerServer``, retryTimeoutMs."""
 
 
 class StaleMetadata:
-    """What a broker knew of the cluster of ``broker`` when it was cut off from the controller."""
+    """The metadata of the cluster of ``broker`` at the time it was cut off from the controller."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -73,7 +73,7 @@ class StaleMetadata:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """While this lasts requests are handled by a broker that knows no more."""
+        """A context manager in which requests see the stale metadata."""
         cluster = self._broker.cluster
         present = {topic: (topic.metadata, topic.partitions) for topic in self._topics}
         fenced, has_controller = cluster.fenced, cluster.has_controller
@@ -89,19 +89,19 @@ class StaleMetadata:
 
 
 class NetworkCuts:
-    """What is cut off from what; nothing at first."""
+    """All cuts; none at first."""
 
     def __init__(self) -> None:
         self._between: set[frozenset[int]] = set()
         self.stale: dict[int, StaleMetadata] = {}
-        """The brokers that are cut off from the controller, with what they knew."""
+        """The brokers that are cut off from the controller, with their stale metadata."""
 
     def cut(self, one: int, other: int) -> None:
-        """Two brokers reach each other no more."""
+        """Cut the network between two brokers."""
         self._between.add(frozenset((one, other)))
 
     def heal(self, one: int, other: int) -> None:
-        """They do again. Raises ValueError if they did before."""
+        """Undo ``cut``. Raises ValueError if there is none."""
         try:
             self._between.remove(frozenset((one, other)))
         except KeyError:
@@ -115,7 +115,7 @@ class NetworkCuts:
         return bool(self._between)
 
     def peers_of(self, broker_id: int) -> list[int]:
-        """The brokers that a broker is cut off from, in order."""
+        """The ids of the brokers from which a broker is cut off, ascending."""
         return sorted(other for pair in self._between if broker_id in pair for other in pair - {broker_id})
 
     def touches(self, broker_id: int) -> bool:
@@ -124,7 +124,7 @@ class NetworkCuts:
 
 
 def other_broker(broker_id: int, peer: Peer, ids: Collection[int]) -> int:
-    """The broker that ``peer`` is. Raises ValueError for what a broker cannot be cut off from."""
+    """The broker id ``peer``. Raises ValueError for anything else, or the broker's own id."""
     if peer not in ids or peer == broker_id:
         others = ", ".join(str(one) for one in ids if one != broker_id)
         raise ValueError(
@@ -134,6 +134,6 @@ def other_broker(broker_id: int, peer: Peer, ids: Collection[int]) -> int:
 
 
 def require_cut(is_cut: bool, broker_id: int, peer: Peer) -> None:
-    """Raises ValueError if there is nothing to mend."""
+    """Raises ValueError if there is no cut."""
     if not is_cut:
         raise ValueError(f"broker {broker_id} is not cut off from {named(peer)}")

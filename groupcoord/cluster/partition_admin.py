@@ -1,7 +1,7 @@
 """ElectLeaders (versions 0–2), AlterPartitionReassignments (0–1) and ListPartitionReassignments (0).
 
-Any broker can be asked; the controller decides, and finds first for all partitions of a request what is to become of them.
-Source: ``ControllerApis`` for what concerns a whole request, ``ReplicationControlManager`` for one partition.
+They can be sent to any broker; the controller first plans the changes of all partitions of a request, then applies them.
+Source: ``ControllerApis`` for a whole request, ``ReplicationControlManager`` for one partition.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,9 +55,9 @@ def _apply(controller: ClusterController, ctx: HandlerContext, plans: _Plans) ->
 def handle_elect_leaders(
     controller: ClusterController, topics: TopicStore, ctx: HandlerContext, call: Call, request: ElectLeadersRequest
 ) -> None:
-    """Elect the preferred leaders of partitions, or leaders for those that have none, or say of each why not.
+    """Elect the preferred leaders of partitions, or leaders for those that have none (unclean).
 
-    A null list means all partitions; then those that need no election are left out.
+    A null list means all partitions; those that need no election are then left out of the response.
     """
     election = _ELECTIONS.get(request.election_type)
     if request.topic_partitions == ():
@@ -104,7 +104,7 @@ def handle_elect_leaders(
 
 
 def _partitions_in_order(topic: Topic) -> list[int]:
-    """The partitions of ``topic`` as Kafka's controller goes through them."""
+    """The partitions of ``topic`` in the order of Kafka's controller."""
     order: TimelineMap[int, None] = TimelineMap()
     for partition in range(len(topic.partitions)):
         order.put(partition, None)
@@ -114,7 +114,7 @@ def _partitions_in_order(topic: Topic) -> list[int]:
 def _elected(
     controller: ClusterController, topics: TopicStore, name: str, partition: int, election: Election
 ) -> tuple[Topic, int, PartitionState]:
-    """What an election makes of a partition. Raises ApiError."""
+    """The state of a partition after an election. Raises ApiError."""
     topic = topics.get(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -141,9 +141,9 @@ def handle_alter_partition_reassignments(
     call: Call,
     request: AlterPartitionReassignmentsRequest,
 ) -> None:
-    """Give partitions other replicas, or cancel that where it goes on, or say of each why not.
+    """Start or cancel the reassignment of partitions.
 
-    It is done as soon as all new replicas have copied what the leader has, and goes on as long as one does not.
+    It completes when all new replicas have caught up with the leader.
     """
     if not request.topics:
         ctx.reply(call, AlterPartitionReassignmentsResponse(error_message=""))
@@ -181,7 +181,7 @@ def handle_alter_partition_reassignments(
 def _reassigned(
     controller: ClusterController, topics: TopicStore, name: str, asked: ReassignablePartition, may_change_factor: bool
 ) -> tuple[Topic, int, PartitionState]:
-    """What ``asked`` makes of a partition at first. Raises ApiError."""
+    """The state of a partition when the reassignment ``asked`` starts. Raises ApiError."""
     topic, partition = topics.get(name), asked.partition_index
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
@@ -203,7 +203,7 @@ def _reassigned(
 
 
 def _cancelled(controller: ClusterController, topic: Topic, partition: int, state: PartitionState) -> PartitionState:
-    """A partition without the reassignment that goes on. Raises ApiError."""
+    """The state of a partition when its reassignment is cancelled. Raises ApiError."""
     if not state.is_reassigning:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     before, isr = reverted(state)
@@ -225,7 +225,7 @@ def handle_list_partition_reassignments(
     call: Call,
     request: ListPartitionReassignmentsRequest,
 ) -> None:
-    """List the partitions that are being reassigned, of those asked for, or, for a null list, of all."""
+    """List the reassignments in progress, of the requested partitions, or of all for a null list."""
     ongoing = controller.reassigning()
     if request.topics is None:
         wanted = list(ongoing.items())
@@ -258,7 +258,7 @@ def _ongoing(topic: Topic, partition: int) -> OngoingPartitionReassignment:
 
 
 ControllerHandler = Callable[[ClusterController, TopicStore, HandlerContext, Call, Any], None]
-"""Answers a request that any broker passes on to the controller."""
+"""Handles a request that any broker forwards to the controller."""
 
 PARTITION_ADMIN: Mapping[ApiKey, ControllerHandler] = {
     ApiKey.ELECT_LEADERS: handle_elect_leaders,

@@ -1,7 +1,7 @@
-"""The controllers, and the brokers that copy the log of metadata from them: DescribeQuorum (0–2).
+"""The KRaft quorum: the controller, the brokers as observers of the metadata log, and DescribeQuorum (0–2).
 
-A lone broker is its own controller; several have one that is a node of its own. What the controllers decide is not kept as a
-log here: where it would end is counted. Sources: ``KafkaRaftClient.handleDescribeQuorumRequest``, ``LeaderState``.
+A single broker is its own controller; several have a separate controller node. The metadata log is not stored; only its end
+offset is counted. Sources: ``KafkaRaftClient.handleDescribeQuorumRequest``, ``LeaderState``.
 """
 
 import uuid
@@ -28,52 +28,52 @@ CLUSTER_METADATA = "__cluster_metadata"
 CONTROLLER_ID = 3000
 """The id of the controller of several brokers, unless ``controller.quorum.voters`` names others."""
 FIRST_LEADER_EPOCH = 1
-"""The epoch in which the first leader is elected."""
+"""The epoch of the first leader."""
 OBSERVER_SESSION_MS = 300_000
-"""Who has fetched nothing for so long is not described any more (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
+"""After that time without a fetch an observer is no longer listed (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
 
 
 class _Copy(NamedTuple):
-    """How far an observer has copied the log of metadata, and when it fetched last."""
+    """An observer's end offset in the metadata log, and the time of its last fetch."""
 
     end: int
     fetched_ms: int
 
 
 class MetadataQuorum:
-    """The log of metadata of the cluster of ``broker``, which started at ``now_ms``.
+    """The metadata log of the cluster of ``broker``, which started at ``now_ms``.
 
-    It begins with the leader's first record and the registrations of the brokers. Each change of a broker or a partition is a
-    record, and so is each ``metadata.max.idle.interval.ms``, in which the controller says that it is there.
+    It begins with the leader's first record and the registrations of the brokers. Each change of a broker or a partition adds a
+    record, and so does each ``metadata.max.idle.interval.ms`` (NoOpRecord).
     """
 
     def __init__(self, broker: Broker, now_ms: int) -> None:
         self._broker = broker
         self.leader_epoch = FIRST_LEADER_EPOCH
-        """The epoch in which the controller that decides was elected."""
+        """The epoch of the current leader."""
         self._started_ms = now_ms
         self._away_since_ms = -1
-        """When the controller went away, while it is away."""
+        """Since when the controller is away, while it is."""
         self._changes = 1 + len(broker.cluster)
         self._left: dict[int, _Copy] = {}
 
     def log_end_offset(self, now_ms: int) -> int:
-        """Where the log of metadata ends."""
+        """The end offset of the metadata log."""
         idle_ms = int(str(self._broker.config["metadata.max.idle.interval.ms"]))
         there_until_ms = now_ms if self._away_since_ms < 0 else self._away_since_ms
         heartbeats = (there_until_ms - self._started_ms) // idle_ms if idle_ms else 0
         return self._changes + self._broker.topics.changes.value + heartbeats
 
     def broker_changed(self) -> None:
-        """A broker was registered, unregistered, fenced, or is not fenced any more."""
+        """A broker was registered, unregistered, fenced or unfenced."""
         self._changes += 1
 
     def leader_leaves(self, now_ms: int) -> None:
-        """The controller is away: nothing is added to the log."""
+        """The controller goes away: the log does not grow."""
         self._away_since_ms = now_ms
 
     def leader_returns(self, now_ms: int, *, elected: bool) -> None:
-        """The controller is there again; one that is ``elected`` anew is so in the next epoch, and a record says so."""
+        """The controller returns; if it was ``elected`` again, in the next epoch, with another record."""
         self._started_ms += now_ms - self._away_since_ms
         self._away_since_ms = -1
         if elected:
@@ -81,16 +81,16 @@ class MetadataQuorum:
             self._changes += 1
 
     def stops_fetching(self, broker_id: int, now_ms: int) -> None:
-        """That broker copies nothing any more, until ``fetches_again``."""
+        """That broker stops fetching, until ``fetches_again``."""
         self._left.setdefault(broker_id, _Copy(self.log_end_offset(now_ms), now_ms))
 
     def fetches_again(self, broker_id: int) -> None:
-        """That broker copies all that there is."""
+        """That broker fetches again, and catches up."""
         self._left.pop(broker_id, None)
 
     @property
     def voters(self) -> Sequence[tuple[int, Endpoint]]:
-        """The controllers, of which the first one leads, and where they are; port 0: nowhere that a client could reach."""
+        """The controllers, the leader first, with their addresses; port 0: unreachable for clients."""
         config = self._broker.config
         names: Any = config["controller.listener.names"]
         told: Any = config["controller.quorum.voters"]
@@ -105,7 +105,7 @@ class MetadataQuorum:
         return [(own, Endpoint(names[0], config.served[0].host, 0))]
 
     def observers(self, now_ms: int) -> list[ReplicaState]:
-        """The brokers that copy the log of metadata and do not vote, and those that did until lately."""
+        """The brokers that fetch the metadata log without a vote, and those that did recently."""
         voters = {voter_id for voter_id, _ in self.voters}
         present = _Copy(self.log_end_offset(now_ms), now_ms)
         copies = {one: self._left.get(one, present) for one in self._broker.cluster.ids if one not in voters}
@@ -122,14 +122,14 @@ class MetadataQuorum:
         ]
 
     def _directory_id(self, broker_id: int) -> uuid.UUID:
-        """Kafka draws it when it formats a directory."""
+        """A directory id, which Kafka generates when it formats a directory."""
         return uuid.uuid5(uuid.NAMESPACE_URL, f"{self._broker.config.cluster_id}/{broker_id}")
 
 
 def handle_describe_quorum(
     quorum: MetadataQuorum, ctx: HandlerContext, call: Call, request: DescribeQuorumRequest
 ) -> None:
-    """Answer with the controllers and the brokers; any partition but the first of ``__cluster_metadata`` is unknown."""
+    """Respond with voters and observers; only partition 0 of ``__cluster_metadata`` is known."""
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA, [0])]:
         ctx.reply(call, quorum_refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

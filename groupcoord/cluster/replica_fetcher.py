@@ -1,9 +1,9 @@
-"""Followers, which copy what leaders have: with Fetch, as any reader, but with their broker's id and their leader epoch.
+"""Replication: followers copy their leader's log with Fetch requests that carry their broker id and leader epoch.
 
-A follower fetches as soon as there is something to fetch, until it has all and has said so, and once more where the high
-watermark has moved since; a follower of Kafka's asks all the time, and its requests wait at the leader. Where its log and the
-leader's part, which the leader says by an epoch and where that ends, it truncates its own. Source: ``AbstractFetcherThread``,
-``ReplicaFetcherThread``.
+Kafka's followers long-poll the leader continuously. Here a follower fetches only when the leader has new records: until it has
+caught up and the leader knows its end offset, then once more if the high watermark has advanced. If the logs have diverged, the
+leader answers with the diverging epoch and its end offset, and the follower truncates its log there. Source:
+``AbstractFetcherThread``, ``ReplicaFetcherThread``.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,34 +33,34 @@ from groupcoord.protocol.errors import ErrorCode
 _VERSION = 17
 _FETCH = APIS[ApiKey.FETCH]
 _BETWEEN_BROKERS = -2
-"""The connection of a follower's fetch, which is none that a client could have."""
+"""The connection id of a follower's fetch, which no client has."""
 
 
 class _SlowCopy(NamedTuple):
-    """What a follower has fetched and is writing."""
+    """A batch that a follower has fetched and is writing to a slow disk."""
 
     began_ms: int
     caught_up_ms: int
-    """When it had all that the leader had."""
+    """When it had last caught up with the leader."""
     leader_end: int
-    """Where the leader's log ended when it began."""
+    """The leader's log end offset when the write began."""
 
 
 class ReplicaFetcher:
-    """Copies partitions from their leaders to those brokers that ``can_copy`` from them, a follower and a leader."""
+    """Replicates partitions. ``can_copy`` tells for a follower and a leader whether they can reach each other."""
 
     def __init__(self, broker: Broker, can_copy: Callable[[int, int], bool]) -> None:
         self._broker, self._can_copy = broker, can_copy
         self._fetches = 0
         self.on_copied = self.replicate
-        """Told when a follower has written to a disk that is slow: lets the followers of that partition copy on."""
+        """Called when a follower has written to its slow disk: continues the replication of that partition."""
         self._under_way: dict[PartitionLog, _SlowCopy] = {}
-        """What followers write to disks that are slow, by their copies."""
+        """The writes to slow disks in progress, by the follower's log."""
         self._just_written: dict[PartitionLog, _SlowCopy] = {}
-        """What has come to its copy in this moment, of which the leader has not heard."""
+        """The writes that have ended in this turn, about which the leader does not know yet."""
 
     def caught_up_ms(self, copy: PartitionLog) -> int | None:
-        """When a follower that is writing to its slow disk had all that its leader had; None if it is not writing.
+        """When a follower that is writing to its slow disk had last caught up; None if it is not writing.
 
         Source: ``Replica.updateFetchStateOrThrow``.
         """
@@ -68,19 +68,19 @@ class ReplicaFetcher:
         return None if found is None else found.caught_up_ms
 
     def replicate(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
-        """Let all followers of a partition that can have what its leader has."""
+        """Let all reachable followers of a partition catch up with the leader."""
         if not self._broker.is_led(topic, partition):
             return
         for follower in self._followers(topic, partition):
             self._catch_up(ctx, topic, partition, follower)
-        # Those that came first do not know what came of the last ones.
+        # The first followers have not seen the advance of the high watermark that the last ones caused.
         for follower in self._followers(topic, partition):
             copy = topic.copies[partition][follower]
             if copy.high_watermark < min(topic.partitions[partition].high_watermark, copy.log_end_offset):
                 self._fetch(ctx, topic, partition, follower)
 
     def _followers(self, topic: Topic, partition: int) -> Iterator[int]:
-        """The followers that can copy from the leader, and take it for the leader or hear now that it is."""
+        """The followers that reach the leader, and know it or can learn of it now."""
         state = topic.metadata.partitions[partition]
         for one in state.replicas:
             if one == state.leader or not self._can_copy(one, state.leader):
@@ -102,14 +102,14 @@ class ReplicaFetcher:
                 return
 
     def _fetch(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> bool:
-        """Fetch once; can it go on?"""
+        """Fetch once; returns whether to fetch again."""
         state, copy = topic.metadata.partitions[partition], topic.copies[partition][follower]
         if copy.leader_epoch != state.leader_epoch:
             copy.leader_epoch = state.leader_epoch
             self._broker.becomes_follower(ctx, copy)
         try:
             return self._fetch_from(ctx, topic, partition, follower, state.leader)
-        except BatchError:  # the storage cannot keep it, and has said so itself
+        except BatchError:  # the storage has failed, and has reported it
             return False
 
     def _fetch_from(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, leader: int) -> bool:
@@ -132,7 +132,7 @@ class ReplicaFetcher:
     def _write_slowly(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, data: PartitionData
     ) -> None:
-        """Append what was fetched when the time that this takes is over. Until then the follower asks for no more."""
+        """Append the fetched batches after the delay of the disk; the follower does not fetch until then."""
         copy, log = topic.copies[partition][follower], topic.partitions[partition]
         leader, epoch, offset = topic.metadata.leaders[partition], copy.leader_epoch, copy.log_end_offset
         before, caught_up_ms = self._just_written.pop(copy, None), ctx.now_ms
@@ -144,7 +144,7 @@ class ReplicaFetcher:
             self._just_written[copy] = self._under_way.pop(copy)
             is_there = self._broker.topics.get(topic.name) is topic and topic.copies[partition].get(follower) is copy
             if is_there and follower not in self._broker.cluster.not_running:
-                with suppress(BatchError):  # the storage cannot keep it, and has said so itself
+                with suppress(BatchError):  # the storage has failed, and has reported it
                     if (copy.leader_epoch, copy.log_end_offset) == (epoch, offset):
                         self._append(later, topic, partition, follower, leader, data)
                     self.on_copied(later, topic, partition)
@@ -211,7 +211,7 @@ class ReplicaFetcher:
         return data
 
     def _start_over(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int) -> None:
-        """The leader has nothing of what comes next: its log begins later, or is a new one.
+        """The leader does not have the next offset, because its log starts later or is new: continue at its start.
 
         Source: ``AbstractFetcherThread.fetchOffsetAndTruncate``.
         """
@@ -225,13 +225,13 @@ class ReplicaFetcher:
         """Source: ``AbstractFetcherThread.getOffsetTruncationState``."""
         copy = topic.copies[partition][follower]
         epoch, end = copy.end_of_epoch(diverging.epoch)
-        if epoch == diverging.epoch:  # with an older one the next fetch goes on from there
+        if epoch == diverging.epoch:  # with an older epoch the next fetch continues the search
             end = min(end, diverging.end_offset)
         self._told(ctx, topic, partition, follower, end)
         copy.truncate_to(end, ctx.now_ms)
 
     def _told(self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, offset: int) -> None:
-        """Say what a follower gives up that is about to have nothing from ``offset`` on."""
+        """Emit LogTruncated if a follower is about to lose offsets, from ``offset`` on."""
         lost = topic.copies[partition][follower].log_end_offset - offset
         if lost > 0:
             ctx.emit(

@@ -1,5 +1,4 @@
-"""Brokers that say nothing to their clients for a while, paused or cut off from them: what they are asked waits, and what they
-would say."""
+"""Queues of brokers that are paused or cut off from their clients: requests to them, and their responses, wait."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +9,7 @@ from groupcoord.core.handler_context import HandlerContext
 
 
 class SilentBrokers:
-    """Those of ``cluster``. ``handle`` is where the requests go that waited."""
+    """The silent brokers of ``cluster``. ``handle`` handles the requests that waited."""
 
     def __init__(self, cluster: BrokerRegistry, handle: Callable[[HandlerContext, Call, Any], None]) -> None:
         self._cluster, self._handle = cluster, handle
@@ -18,23 +17,23 @@ class SilentBrokers:
         self._unsaid: dict[int, list[Effect]] = {}
 
     def begin(self, broker_id: int) -> None:
-        """A broker says nothing from now on."""
+        """Queue requests and responses of a broker from now on."""
         self._asked[broker_id], self._unsaid[broker_id] = [], []
 
     def end(self, ctx: HandlerContext, broker_id: int) -> None:
-        """It speaks again: it says what it would have said, and what it was asked is handled."""
+        """End the silence: send the responses that waited, and handle the requests."""
         ctx.effects += self._unsaid.pop(broker_id)
         for call, request in self._asked.pop(broker_id):
             self._handle(ctx, call, request)
 
     def forget(self, broker_id: int) -> None:
-        """Its connections are closed: nobody waits for an answer any more."""
+        """Drop the queues of a broker whose connections were closed."""
         self._asked.pop(broker_id, None)
         self._unsaid.pop(broker_id, None)
         self._cluster.unreachable.discard(broker_id)
 
     def ask(self, ctx: HandlerContext, call: Call, request: Any) -> None:
-        """A broker that does not run was asked: a silent one answers when it speaks again, any other is not there."""
+        """A request to a broker that does not run: queue it if the broker is silent; otherwise it is dropped."""
         asked = self._asked.get(self._cluster.id_of(call))
         if asked is None:
             ctx.close_connection(call, f"broker {self._cluster.id_of(call)} does not run")
@@ -42,7 +41,7 @@ class SilentBrokers:
             asked.append((call, request))
 
     def withhold(self, effects: list[Effect]) -> list[Effect]:
-        """``effects`` without what brokers would say that do not run; a silent one says it when it speaks again."""
+        """``effects`` without responses of brokers that do not run; those of silent brokers are queued."""
         if not self._cluster.not_running and not self._cluster.unreachable:
             return effects
         said: list[Effect] = []

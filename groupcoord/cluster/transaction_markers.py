@@ -1,10 +1,9 @@
-"""Transactions and the logs that they write to: markers on their way into logs, and whether a log is part of a transaction.
+"""Writes transaction markers, and verifies that a partition of ``__consumer_offsets`` is in a transaction.
 
-Markers come from the coordinator here, or by WriteTxnMarkers. They are written as with acks=all: whoever sent one is told when
-all replicas in sync have it. A partition of ``__consumer_offsets`` is told through its shard, whose pending offsets count then,
-or are forgotten.
-Sources: ``KafkaApis.handleWriteTxnMarkersRequest``, ``CoordinatorPartitionWriter.maybeStartTransactionVerification`` and
-``ReplicaManager.maybeStartTransactionVerificationForPartition``.
+Markers come from the transaction coordinator, or in WriteTxnMarkers requests. They are written with acks=all: the sender gets
+the result when all in-sync replicas have them. In a partition of ``__consumer_offsets`` the marker commits or drops pending
+offsets. Sources: ``KafkaApis.handleWriteTxnMarkersRequest``, ``CoordinatorPartitionWriter.maybeStartTransactionVerification``
+and ``ReplicaManager.maybeStartTransactionVerificationForPartition``.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,13 +41,13 @@ _NONE = -1
 _COORDINATOR_IS_NOT_READY = frozenset(
     {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
 )
-"""Errors of groups, which a coordinator of transactions does not expect: it is told NOT_LEADER_OR_FOLLOWER instead."""
+"""Errors of group coordinators, which the transaction coordinator does not expect: it gets NOT_LEADER_OR_FOLLOWER."""
 
 Told = Callable[[HandlerContext, ErrorCode], None]
 
 
 class TransactionMarkers:
-    """Writes markers to the logs of ``broker``; ``shards`` are those of the groups, by partition."""
+    """Writes markers to the logs of ``broker``; ``shards`` are those of ``__consumer_offsets``, by partition."""
 
     def __init__(self, broker: Broker, shards: Sequence[RuntimeShard], cuts: NetworkCuts) -> None:
         self._broker, self._shards, self._cuts = broker, shards, cuts
@@ -62,14 +61,14 @@ class TransactionMarkers:
         *,
         is_written: bool = False,
     ) -> None:
-        """Write ``marker`` into ``partition``, and say what came of it: UNKNOWN_TOPIC_OR_PARTITION if there is none.
+        """Write ``marker`` to ``partition``, and call ``told`` with the result: UNKNOWN_TOPIC_OR_PARTITION if there is none.
 
-        REQUEST_TIMED_OUT if replicas in sync do not have it within ``request.timeout.ms``; it stays in the log of the leader.
-        With ``is_written`` it has taken the time that the disk takes.
+        REQUEST_TIMED_OUT if the in-sync replicas do not have it within ``request.timeout.ms``; it stays in the leader's log.
+        ``is_written``: the delay of a slow disk has passed.
         """
         topic, number = partition
         if _NONE in (marker.producer_id, marker.producer_epoch):
-            told(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to make such a batch
+            told(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka cannot create such a batch
         elif (found := self._broker.topics.get(topic)) is None or not 0 <= number < len(found.partitions):
             told(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif not self._broker.is_led(found, number):
@@ -116,8 +115,8 @@ class TransactionMarkers:
     def send(
         self, coordinator: int, ctx: HandlerContext, marker: TransactionMarker, partition: TopicPartition, told: Told
     ) -> None:
-        """The same from the broker that leads partition ``coordinator`` of ``__transaction_state``: NETWORK_EXCEPTION if the
-        network between it and the leader of ``partition`` is cut."""
+        """As ``write``, from the broker that leads partition ``coordinator`` of ``__transaction_state``: NETWORK_EXCEPTION if
+        the network between it and the leader of ``partition`` is cut."""
         if self._cuts and self._cuts.is_cut(self._leader(TRANSACTION_STATE, coordinator), self._leader(*partition)):
             told(ctx, ErrorCode.NETWORK_EXCEPTION)
         else:
@@ -128,7 +127,7 @@ class TransactionMarkers:
         return NO_LEADER if found is None or partition >= len(found.partitions) else found.metadata.leaders[partition]
 
     def handle(self, ctx: HandlerContext, call: Call, request: WriteTxnMarkersRequest) -> None:
-        """Answer ``call`` when all markers are written, or cannot be."""
+        """Respond to ``call`` when all markers are written or have failed."""
         errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
         wanted = [
             (
@@ -165,7 +164,7 @@ def _failed(told: Told, ctx: HandlerContext, error: ErrorCode) -> None:
 
 
 def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[WritableTxnMarkerResult, ...]:
-    """By producer id and topic, in the order of Kafka's maps."""
+    """The results by producer id and topic, in the order of Kafka's maps."""
     results = []
     for producer_id in hash_map_order(errors, lambda number: number ^ number >> 32):
         by_topic: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
@@ -182,7 +181,7 @@ def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[Writab
 
 
 def verify_offsets(broker: Broker, verify: VerifyTransaction) -> VerifyTransaction:
-    """Asks ``verify`` about one partition of ``__consumer_offsets``, unless the transaction is open in it already."""
+    """Verifies one partition of ``__consumer_offsets`` with ``verify``, unless the transaction is already open in it."""
 
     def verify_unless_open(
         ctx: HandlerContext,

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from groupcoord.broker.topic_store import TopicStore
-from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.broker_state import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import CONTROLLER, Peer
 from groupcoord.core.handler_context import HandlerContext

@@ -10,9 +10,9 @@ from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.fetched_records import ConsumerRecord, decode_records
-from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.classic.classic_group_state import GroupState

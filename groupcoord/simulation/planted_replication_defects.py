@@ -9,8 +9,8 @@ from groupcoord.broker.leader_election import NO_LEADER, Election
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.append_gate import Appends
 from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.plan import FAILURE_OPTIONS

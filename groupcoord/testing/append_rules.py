@@ -1,14 +1,14 @@
 """Appends of coordinators that fail, or that wait until the test lets them go.
 
-What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/cluster/append_gate.py``.
+What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/cluster/coordinator_appends.py``.
 """
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
-from groupcoord.cluster.append_gate import HOLD, STORE, AppendDecision
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import error_code
@@ -137,7 +137,7 @@ class HeldAppends(AppendRule):
 
 
 class AppendRules:
-    """The rules for appends of one node; satisfies ``append_gate.AppendGate``."""
+    """The rules for appends of one node; satisfies ``coordinator_appends.AppendGate``."""
 
     def __init__(
         self, node: ClusterCore, waiting: Waiting, apply: Callable[[list[Effect], str], None], now_ms: Callable[[], int]

@@ -14,7 +14,7 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.cluster.assemble import assemble
-from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.broker_state import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.controller_node import ControllerNode
 from groupcoord.cluster.layer import Layer

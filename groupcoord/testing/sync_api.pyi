@@ -8,9 +8,9 @@ from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.cluster_tree import ClusterTree
 from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.producer.record_metadata import RecordMetadata
-from groupcoord.cluster.append_gate import AppendDecision
-from groupcoord.cluster.broker_condition import BrokerCondition
+from groupcoord.cluster.broker_state import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.coordinator_appends import AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.errors import ErrorCode

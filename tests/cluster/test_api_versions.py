@@ -2,7 +2,8 @@
 
 import pytest
 
-from groupcoord.cluster.api_versions import Features, api_versions
+from groupcoord.cluster.api_versions import api_versions
+from groupcoord.cluster.feature_control import Features
 from groupcoord.config.features import UNCHANGED
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.handler_context import HandlerContext

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.cluster.append_gate import HOLD, STORE
 from groupcoord.cluster.cluster_core import TopicsOfBroker
+from groupcoord.cluster.coordinator_appends import HOLD, STORE
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.core.effects import Append, TransactionMarker
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext

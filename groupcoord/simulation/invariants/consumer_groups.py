@@ -4,7 +4,7 @@ import uuid
 from typing import Any, TypeAlias
 
 from groupcoord.assignors import read_assignment, read_subscription
-from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState, GroupSnapshot
 from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import MemberState

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.cluster.append_gate import STORE, AppendDecision
+from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.consumer.group import ConsumerGroup

@@ -6,7 +6,7 @@ Pure, like the cluster that it is around: no sockets, no clock.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from groupcoord.cluster.broker_condition import BrokerState
+from groupcoord.cluster.broker_state import BrokerState
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier

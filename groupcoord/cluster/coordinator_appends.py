@@ -1,13 +1,12 @@
-"""Decides of each append of the coordinator whether it is stored, held or failed; without rules it is stored at once.
+"""Writes the coordinators' appends to their logs (``CoordinatorPartitionWriter``). A gate can hold or fail them, for tests.
 
-Kafka writes to its own disk at once and answers when the other replicas have it too, which may take long; or the write fails.
-So it is here where followers are behind (see ``broker/followers.py``); a gate stands for all of that where a test wants it.
-Appends of one partition are stored in their order: what comes behind an append that is held is held, too, and if that fails, so
-does it, because it builds on it.
+In Kafka a coordinator's append is complete when all in-sync replicas have it, which may take long; or the write fails. Here it
+is complete at once unless followers are behind (see ``broker/high_watermarks.py``); the gate stands for both cases. The appends
+of a partition keep their order: those behind a held append are held, too, and fail with it, because they build on it.
 
-In Kafka a record is in the leader's log while other replicas do not have it; what a gate holds is in the log when it is
-released. No client can see that: nobody may fetch beyond the high watermark. If the coordinator moves meanwhile, the record is
-lost, as in Kafka when the new leader is a replica that did not have it.
+In Kafka a record that other replicas lack is already in the leader's log; a held append is written when it is released. Clients
+cannot see the difference, as nobody reads beyond the high watermark. If the coordinator moves meanwhile, the append is lost, as
+in Kafka if the new leader did not have it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,34 +22,34 @@ from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 
 STORE: Final = "store"
-"""Let the append be stored now, or as soon as what is before it in its partition is."""
+"""Write the append, after those before it in its partition."""
 HOLD: Final = "hold"
-"""Let the append wait until ``release`` or ``fail`` is called, as if other replicas did not have it yet."""
+"""Hold the append until ``release`` or ``fail`` is called, as if other replicas did not have it yet."""
 
 _WRITE: Final = "write"
-"""The disk of the leader is slow: the append is stored when its time is over."""
+"""Internal: the leader's disk is slow, and the append is written after a delay."""
 
 AppendDecision = Literal["store", "hold"] | ErrorCode
-"""An ErrorCode is the error of the log, as a broker's log would say it; what a client is told instead is in errors.py.
+"""An ErrorCode is the error of the log, as from a broker's log; errors.py has what a client gets instead.
 
-Those that Kafka has a translation for are UNKNOWN_TOPIC_OR_PARTITION, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER,
-KAFKA_STORAGE_ERROR, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZE and NETWORK_EXCEPTION. Others go as they are.
+Kafka translates UNKNOWN_TOPIC_OR_PARTITION, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR,
+MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_FETCH_SIZE and NETWORK_EXCEPTION. Others are passed on unchanged.
 """
 
 _Decision = AppendDecision | Literal["write"]
 
 
 class AppendGate(Protocol):
-    """Decides about each append."""
+    """A callback that decides about each append."""
 
     def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:
-        """What to do with ``append``; the keys of its records say which groups it is of."""
+        """The decision about ``append``; the keys of its records tell the groups."""
 
 
 class Appends:
-    """Carries appends to the log. ``gate`` may be set and taken away at any time; None: everything is stored at once.
+    """Writes appends to the log. ``gate`` can be set and removed at any time; None: everything is written at once.
 
-    ``carry`` does with the effects that follow from ``release`` and ``fail`` what is done with those of a call.
+    ``carry`` processes the effects of ``release`` and ``fail`` as those of a request.
     """
 
     def __init__(
@@ -65,9 +64,9 @@ class Appends:
         self._waiting: dict[tuple[str, int], list[tuple[Append, _Decision]]] = {}
 
     def submit(self, append: Append, now_ms: int) -> list[Effect]:
-        """Store ``append``, or do what the gate says. Appends among the effects are to be submitted after those before them."""
+        """Write ``append``, or do as the gate decides. Appends among the effects must be submitted after the earlier ones."""
         if not self._shard(append).awaits(append.append_id):
-            return []  # an earlier one of the same call failed
+            return []  # an earlier append of the same call has failed
         gate = self.gate
         if gate is None and not self._waiting and not self._broker.disks:
             return self._store(append, now_ms)
@@ -84,17 +83,17 @@ class Appends:
         return []
 
     def held(self) -> Iterator[Append]:
-        """The appends that are not stored yet, those of each partition in order."""
+        """The appends that are not written yet, in order within each partition."""
         for topic, partition in list(self._waiting):
             for append, _ in self._queue(topic, partition):
                 yield append
 
     def is_under_way(self, append: Append) -> bool:
-        """Is a held append being written to a slow disk, and not held by the gate? Raises KeyError if it is not held."""
+        """Is the append being written to a slow disk, and not held by the gate? Raises KeyError if it is not held."""
         return self._queue(append.topic, append.partition)[self._place(append)][1] == _WRITE
 
     def release(self, append: Append, now_ms: int) -> list[Effect]:
-        """Let a held append be stored, as soon as those before it are. Raises KeyError if it is not held."""
+        """Write a held append, after those before it. Raises KeyError if it is not held."""
         queue = self._queue(append.topic, append.partition)
         queue[self._place(append)] = append, STORE
         effects: list[Effect] = []
@@ -105,13 +104,13 @@ class Appends:
         return self._carry(effects, now_ms)
 
     def fail(self, append: Append, error: ErrorCode, now_ms: int) -> list[Effect]:
-        """Let a held append fail with ``error``, and with it those behind it. Raises KeyError if it is not held."""
+        """Fail a held append with ``error``, and those behind it. Raises KeyError if it is not held."""
         del self._queue(append.topic, append.partition)[self._place(append) :]
         self._queue(append.topic, append.partition)
         return self._carry(self._failed(append, error, now_ms), now_ms)
 
     def _writes(self, append: Append, now_ms: int) -> bool:
-        """Does it take time to store ``append``? Then it is stored when that is over, unless its coordinator is gone."""
+        """Start the write to a slow disk, if the disk is slow; returns whether it is."""
         leader = self._broker.topics[append.topic].metadata.leaders[append.partition]
         if not self._broker.disks.takes_time(leader):
             return False
@@ -124,7 +123,7 @@ class Appends:
         return True
 
     def _queue(self, topic: str, partition: int) -> list[tuple[Append, _Decision]]:
-        """The appends that wait in ``partition``, without those whose coordinator has moved or is gone."""
+        """The appends that wait in ``partition``, without those whose coordinator has moved or stopped."""
         queue = self._waiting.get((topic, partition), [])
         queue[:] = [entry for entry in queue if self._shard(entry[0]).awaits(entry[0].append_id)]
         if not queue:
@@ -161,7 +160,7 @@ class Appends:
         return stored + self._runtimes[append.topic].appended(append, now_ms)
 
     def _wait_for_followers(self, append: Append, log: PartitionLog) -> None:
-        """``append`` is the last in ``log``: it is done when all replicas in sync have it."""
+        """Complete ``append``, the last one in ``log``, when all in-sync replicas have it."""
 
         def replicated(ctx: HandlerContext, error: ErrorCode) -> None:
             if self._shard(append).awaits(append.append_id):

@@ -1,7 +1,7 @@
-"""Followers that have had less than their leader for ``replica.lag.time.max.ms``: they are not in sync any more.
+"""Removes followers from the ISR that have not caught up with their leader for ``replica.lag.time.max.ms``.
 
-Only the controller can change the ISR: while it is away leaders ask it again and again, and it does so when it is back.
-Source: ``ReplicaManager.maybeShrinkIsr``, which looks twice in that time, ``Partition``, ``DefaultAlterPartitionManager``.
+Only the controller can change the ISR. While it is down, leaders retry AlterPartition, and the change is made when it is back.
+Source: ``ReplicaManager.maybeShrinkIsr``, which checks twice in that time, ``Partition``, ``DefaultAlterPartitionManager``.
 """
 
 from collections.abc import Callable, Collection
@@ -13,36 +13,36 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 DropFromIsr = Callable[[HandlerContext, Topic, int, Collection[int]], None]
-"""Called with a partition and the followers that are to be no more in its ISR."""
+"""Called with a partition and the followers to remove from its ISR."""
 
 
-class ReplicaLag:
-    """Watches followers that cannot copy, or have slow disks; all others have everything at once."""
+class IsrShrinker:
+    """Watches followers that cannot replicate, or have slow disks; all others have caught up."""
 
     def __init__(self, broker: Broker, timers: Timers, fetcher: ReplicaFetcher, drop: DropFromIsr) -> None:
         self._broker, self._timers, self._fetcher, self._drop = broker, timers, fetcher, drop
         self._behind_since_ms: dict[int, int] = {}
-        """Since when brokers cannot copy from all others."""
+        """Since when (ms) brokers cannot replicate from all others."""
 
     def cannot_copy(self, broker_id: int, since_ms: int) -> None:
-        """A broker copies nothing since then, or not from all others."""
+        """A broker cannot replicate from all others since that time."""
         self._behind_since_ms.setdefault(broker_id, since_ms)
         self.watch(broker_id, since_ms)
 
     def can_copy(self, broker_id: int) -> None:
-        """A broker can copy from all others again, or is fenced."""
+        """A broker can replicate from all others again, or is fenced."""
         self._behind_since_ms.pop(broker_id, None)
         if not self._broker.disks.takes_time(broker_id):
             self._timers.cancel(self._key(broker_id))
 
     def watch(self, broker_id: int, since_ms: int) -> None:
-        """Look from then on whether a broker keeps up."""
+        """Check a broker's lag ``replica.lag.time.max.ms`` after that time."""
         key = self._key(broker_id)
         if key not in self._timers:
             self._timers.schedule(key, since_ms + self._lag_ms, lambda due: self._look(due, broker_id))
 
     def drop_lagging(self, ctx: HandlerContext) -> None:
-        """Leaders drop all followers that have lagged for so long, at once."""
+        """Remove all lagging followers from their ISRs now."""
         for topic in self._broker.topics.all():
             for partition, state in enumerate(topic.metadata.partitions):
                 if self._broker.is_led(topic, partition):

@@ -1,4 +1,4 @@
-"""What a broker does, and all that was done to it: nothing of that is hidden where brokers are listed."""
+"""The state of a broker for users: whether it runs, is fenced or registered, and which faults it has."""
 
 import enum
 from dataclasses import dataclass
@@ -7,34 +7,34 @@ from groupcoord.cluster.network_cuts import Peer, named
 
 
 class BrokerState(enum.Enum):
-    """What a broker does."""
+    """Whether a broker process runs."""
 
     RUNNING = "running"
     PAUSED = "paused"
-    """It keeps its connections and says nothing, as after SIGSTOP."""
+    """It keeps its connections but does nothing, as after SIGSTOP."""
     STOPPED = "stopped"
     STARTING = "starting"
-    """It was killed and started again, and the controller lets it in when its session from before ends, or is back itself."""
+    """It was started again after a kill, but can register only when its old session has expired and the controller runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCondition:
-    """One broker of a cluster at one moment."""
+    """The state of one broker, and the faults injected into it."""
 
     state: str
-    """``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
+    """``running``, ``paused``, ``stopped``, or ``starting`` until its old session has expired."""
     is_fenced: bool
-    """The controller has fenced it, or does not know it: clients are not told of it, and it leads nothing."""
+    """It is fenced or not registered: clients do not see it, and it leads nothing."""
     is_registered: bool
-    """The controller knows it, fenced or not."""
+    """It is registered with the controller, fenced or not."""
     cut_off_from: tuple[Peer, ...]
-    """Other brokers, by their ids, ``clients`` and ``controller``."""
+    """The other ends of cut connections: broker ids, ``clients`` and ``controller``."""
     is_copying: bool
-    """It copies from leaders, as far as it runs and reaches them."""
+    """It replicates from leaders, if it runs and reaches them."""
     slow_disk_ms: int
-    """How long each of its appends takes; 0: no time."""
+    """The delay of each of its appends; 0: none."""
     lost_disk: bool
-    """It has lost its disk, and was not started since."""
+    """It has lost its disk since it was stopped."""
 
     def __str__(self) -> str:
         said = [self.state]
