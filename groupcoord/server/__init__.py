@@ -1,1 +1,1 @@
-"""The asyncio server: sockets, connections, rounds of the loop, the one timer, the log."""
+"""The asyncio server: listeners, connections, the loop that serves requests, the timer, the log."""

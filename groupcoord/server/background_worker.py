@@ -1,7 +1,7 @@
-"""The thread for work that takes long: unpacking large batches, compacting logs. The event loop goes on meanwhile.
+"""A thread for long work, such as unpacking large batches and compacting logs, so that the event loop is not blocked.
 
-There is one thread, so that only one batch is unpacked in memory at a time. Queued work is done in turns, a piece of each, so
-that short work does not wait until long work is done.
+There is one thread, so that only one batch at a time is unpacked in memory. Queued work is done piece by piece in turns, so
+that short work does not wait for long work.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from groupcoord.core.background_work import BackgroundWork, OnWorkDone
 from groupcoord.core.effects import Call
 
 SWITCH_SECONDS = 0.0005
-"""How long the thread may keep the interpreter while the loop wants it; Python's own 5 ms would be felt at every request."""
+"""How long the thread may hold the interpreter lock while the loop wants it; Python's default of 5 ms would delay each
+request."""
 
 _USUAL_SECONDS = sys.getswitchinterval()
 
@@ -38,7 +39,7 @@ class _QueuedWork(NamedTuple):
 
 
 class BackgroundWorker:
-    """Does work, and calls ``done`` with its outcome in the ``loop``. The thread starts with the first work."""
+    """Runs work in a thread, and calls ``done`` with its outcome in the ``loop``. The thread starts with the first work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, done: Callable[[WorkOutcome], None]) -> None:
         self._loop = loop
@@ -51,7 +52,7 @@ class BackgroundWorker:
         self._thread: threading.Thread | None = None
 
     def submit(self, call: Call | None, work: BackgroundWork[Any], then: OnWorkDone) -> None:
-        """Queue ``work``. Call it in the loop, like everything that does not run in the thread."""
+        """Queue ``work``. Must be called in the loop, as everything that does not run in the thread."""
         self._waiting.append(_QueuedWork(call, work, then))
         if self._thread is None:
             # A daemon: a process that ends does not wait for it.
@@ -61,7 +62,7 @@ class BackgroundWorker:
             self._go_on()
 
     def stop(self) -> None:
-        """Begin nothing more; the outcome of what was begun is dropped."""
+        """Start no more work; the outcome of running work is dropped."""
         self._waiting.clear()
         self._done = lambda _: None
         self._next.put(None)
@@ -85,7 +86,7 @@ class BackgroundWorker:
             outcome = _piece(job)
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._piece_done, job, outcome)
-            del job, outcome  # what was unpacked is not to be held while there is nothing to do
+            del job, outcome  # release unpacked data while the thread is idle
 
 
 def _piece(job: _QueuedWork) -> WorkOutcome | None:
@@ -95,7 +96,7 @@ def _piece(job: _QueuedWork) -> WorkOutcome | None:
         next(job.work)
     except StopIteration as end:
         return WorkOutcome(job.call, job.then, end.value, None)
-    except Exception as error:  # whatever it is, it is told in the loop
+    except Exception as error:  # any exception is reported in the loop
         return WorkOutcome(job.call, job.then, None, error)
     finally:
         sys.setswitchinterval(_USUAL_SECONDS)

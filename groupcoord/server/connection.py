@@ -1,17 +1,17 @@
-"""One client's connection: bytes to requests, one at a time, and answers to bytes, in order.
+"""One client connection (asyncio protocol): decodes requests one at a time, and writes responses in order.
 
 While a request is in flight the next ones wait in the buffer, as in Kafka, which mutes the channel (``SocketServer``). Clients
-rely on it: they match answers to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
+rely on it: they match responses to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
 idempotent producer with five batches in flight needs them handled in the order in which it sent them.
 
-A connection with several requests in its buffer gets in line again after each of them: see Round.
+A connection with several requests in its buffer queues again after each of them: see Round.
 
-Memory is bounded: a peer that sends ahead of its answers, or does not read them, is not read from. A long answer with records
-is read from the log chunk by chunk, as the peer takes it; UnreadAnswers limits what other answers take together. Of a request
-no more is in memory than has come, whatever length it announces; Kafka allocates all of it at once.
+Memory is bounded: a client that sends ahead of its responses, or does not read them, is not read from. A long response with
+records is read from the log chunk by chunk as the client takes it; UnreadAnswers limits the other responses together. A request
+takes no more memory than has been received, whatever its announced length; Kafka allocates all of it at once.
 
-A heartbeat and its answer differ from the ones before in the correlation id alone: they are decoded and encoded once. The last
-short request and response of each connection are remembered. They are immutable, so one object can be used twice.
+A heartbeat and its response usually differ from the previous ones in the correlation id only, so the last short request and
+response of each connection are cached. They are immutable, so that one object can be used twice.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.operating_system import host_and_port, java_host_text
 
 SHORT_BYTES = 256
-"""Longer frames are not remembered, so that a connection does not keep its last batch in memory."""
+"""Longer frames are not cached, so that a connection does not hold its last batch in memory."""
 
 _new = tuple.__new__
 _FETCH = ApiKey.FETCH
@@ -39,7 +39,7 @@ _INT32 = struct.Struct(">i")
 
 
 class RequestCache:
-    """``parse_request`` for one connection, remembering its last short request."""
+    """``parse_request`` for one connection, with a cache of its last short request."""
 
     __slots__ = ("_api_and_version", "_broker", "_client_host", "_listener", "_number", "_parsed", "_rest")
 
@@ -49,7 +49,7 @@ class RequestCache:
         self._broker = broker
         self._listener = listener
         self._api_and_version: bytes | None = None
-        self._rest: bytes | None = None  # what follows the correlation id
+        self._rest: bytes | None = None  # the bytes after the correlation id
         self._parsed: tuple[Any, int, str | None, Any] = (None, -1, None, None)
 
     def read(self, frame: bytes) -> tuple[Call, Any]:
@@ -62,13 +62,13 @@ class RequestCache:
             if len(frame) <= SHORT_BYTES:
                 self._api_and_version, self._rest = frame[:4], frame[8:]
                 self._parsed = api, version, client_id, message
-        # Past the constructor that NamedTuple writes in Python: half the time, for every request there is.
+        # Bypasses the constructor of the NamedTuple, which is written in Python: half the time for every request.
         call = self._number, correlation_id, api, version, client_id, self._client_host, self._broker, self._listener
         return _new(Call, call), message
 
 
 class ResponseCache:
-    """``encode_response`` for one connection, remembering its last short response."""
+    """``encode_response`` for one connection, with a cache of its last short response."""
 
     __slots__ = ("_api", "_response", "_rest", "_size", "_version")
 
@@ -77,10 +77,10 @@ class ResponseCache:
         self._version = -1
         self._response: Any = None
         self._size = b""
-        self._rest = b""  # what follows the correlation id
+        self._rest = b""  # the bytes after the correlation id
 
     def write(self, call: Call, response: Any) -> bytes | list[LazyBytes]:
-        """The frame that answers ``call``, in parts if some of it is still to be read. Raises what the encoder raises."""
+        """The frame with the response to ``call``, in parts if some are read later. Raises the errors of the encoder."""
         _, correlation_id, api, version, _, _, _, _ = call
         if response is self._response and version == self._version and api is self._api:
             return self._size + _INT32.pack(correlation_id) + self._rest
@@ -99,69 +99,68 @@ class ResponseCache:
 
 
 class Round:
-    """The round of the event loop that is going on, or the next one: which connections are served in it, and whose answers are
-    written at its end. ``run`` is called for each; the serving loop sets it.
+    """The current round of the event loop, or the next one: the connections to serve in it, and those whose responses are
+    written at its end. The serving loop sets ``run``, which is called for each round.
 
-    Connections get in line here, the serving loop serves the lines. Each connection stands in one line at most and is served
-    one request when it is at the head: in ``fresh`` if it had nothing to be served and something short came in, in ``backlog``
-    if it goes on with what it has sent ahead. A None in a line stands for the timers that are due: they fire after the requests
-    that were in line before them.
+    Connections queue here, and the serving loop serves the queues. Each connection is in one queue at most, and one request of
+    it is served at a time: it is in ``fresh`` if it was idle and a short request came in, in ``backlog`` if it has sent
+    requests ahead. A None in a queue stands for the due timers: they fire after the requests that were queued before them.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop_time = loop.time
         """The loop's clock (seconds)."""
         self.began_at = loop.time()
-        """When the round that is going on began, on the loop's clock."""
+        """When the current round began, on the loop's clock."""
         self.fresh: deque[ServerConnection | None] = deque()
         self.backlog: deque[ServerConnection | None] = deque()
         self.unflushed: list[ServerConnection] = []
-        """Connections with answers that are not written yet."""
+        """Connections with responses that are not written yet."""
         self.is_due = False
         """Is the next round scheduled?"""
         self.run: Callable[[], None]
         self._loop = loop
 
     def schedule(self) -> None:
-        """Let a round begin when the loop has read what there is to read."""
+        """Start a round when the loop has read the available data."""
         if not self.is_due:
             self.is_due = True
             self._loop.call_soon(self.run)
 
     def serve(self, connection: "ServerConnection") -> None:
-        """Let ``connection`` go on with what it has sent ahead, unless it is in line already or waits for an answer."""
+        """Queue ``connection`` for its next buffered request, unless it is queued or has a request in flight."""
         if connection.in_flight is None and not connection.in_line:
             connection.in_line = True
             self.backlog.append(connection)
             self.schedule()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` after others have had their turn."""
+        """Call ``callback`` after the other callbacks that are ready."""
         self._loop.call_soon(callback)
 
 
 logger = logging.getLogger(__name__)
 
 READ_AHEAD_BYTES = 65_536
-"""How much may wait behind a request in flight or in line before reading stops, beside what came in with that request."""
+"""How many bytes may wait behind a request in flight or queued before reading stops, beside those that came with it."""
 
 FRESH_BYTES = 4_096
-"""Data that is longer is not one heartbeat, commit or fetch of a client that waits for its answer: it is many, or a batch."""
+"""More data than that is not a single heartbeat, commit or fetch, but many requests, or a batch."""
 
 ANSWERS_BYTES = 65_536
-"""Answers to requests that came together are written together, up to this size."""
+"""Responses to requests that came together are written together, up to this size."""
 
 TURN_BYTES = 1 << 18
-"""How much of a long answer is written at once to a peer that keeps up; then other connections have a turn."""
+"""How much of a long response is written at once to a client that keeps up, before other connections are served."""
 
 
 CHUNK_BYTES = 131_072
-"""How much of a long answer is read from the log at once. A peer that does not read costs that much memory, beside what the
-transport holds already (64 KiB, its high-water mark)."""
+"""How much of a long response is read from the log at once. A client that does not read costs that much memory, beside the
+transport's buffer (64 KiB, its high-water mark)."""
 
 
 class Software(NamedTuple):
-    """Name and version of a client library, as ApiVersions v3+ brings them (KIP-511)."""
+    """The name and version of a client library, from ApiVersions v3+ (KIP-511)."""
 
     name: str = "unknown"
     version: str = "unknown"
@@ -171,10 +170,10 @@ class Software(NamedTuple):
 
 
 class ServerConnection(asyncio.Protocol):
-    """Flow control and framing of one peer; the serving loop has requests handled.
+    """Flow control and framing of one connection; the serving loop handles its requests.
 
-    ``number`` tells connections apart, ``address`` is the peer's (IP, port), ``max_request_bytes`` the longest request and
-    ``broker`` and ``listener`` what it has connected to, counted from 0.
+    ``number`` identifies the connection, ``address`` is the client's (IP, port), ``max_request_bytes`` limits a request, and
+    ``broker`` and ``listener`` are those to which it is connected, counted from 0.
     """
 
     __slots__ = (
@@ -221,11 +220,11 @@ class ServerConnection(asyncio.Protocol):
         self.software = Software()
         self.in_flight: Call | None = None
         self.request: Any = None
-        """The message of the call in flight, for the log should its answer fail."""
+        """The request in flight, for the log if it fails."""
         self.in_line = False
-        """Is it in one of the round's lines? It is in one line at most."""
+        """Is it in one of the round's queues?"""
         self.active_at = serving.loop_time()
-        """When bytes last moved, on the loop's clock (seconds)."""
+        """When bytes were last read or written, on the loop's clock (seconds)."""
         self._round = serving
         self._registry = registry
         self._frames = FrameBuffer(max_request_bytes)
@@ -235,10 +234,10 @@ class ServerConnection(asyncio.Protocol):
         self._answers: list[bytes] = []
         self._answers_size = 0
         self._transport: asyncio.Transport
-        self._rest: Iterator[bytes] | None = None  # of a long answer
+        self._rest: Iterator[bytes] | None = None  # of a long response
         self._read_paused = False
-        self._full = False  # the transport takes no more
-        self._write_paused = False  # it does not, or there is a rest
+        self._full = False  # the transport's buffer is full
+        self._write_paused = False  # it is full, or there is a rest of a long response
         self._ended = False
         self._closing = False
 
@@ -254,7 +253,7 @@ class ServerConnection(asyncio.Protocol):
         self._registry.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Data was received."""
         self._frames.feed(data)
         serving = self._round
         if self.in_flight is None and not self.in_line and not self._write_paused:
@@ -269,18 +268,18 @@ class ServerConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; what it sent is still answered before the connection closes."""
+        """The client has closed its side; its requests are still answered before the connection closes."""
         self._ended = True
         self._round.serve(self)
         return True
 
     def pause_writing(self) -> None:
-        """The peer does not read its answers; none of its requests is served until it does."""
+        """The client does not read its responses: serve none of its requests until it does."""
         self._full = self._write_paused = True
         self._registry.unread.add(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The peer has read most of what was written."""
+        """The client has read most of what was written."""
         self._full = False
         self.active_at = self._round.loop_time()
         self._registry.unread.remove(self)
@@ -291,16 +290,16 @@ class ServerConnection(asyncio.Protocol):
             self._send_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """The connection is gone."""
+        """The connection was closed."""
         self._drop()
         self._registry.remove(self)
 
     # What the serving loop calls.
 
     def next_call(self) -> Call | None:
-        """The next call, now in flight, if its whole request is there. Raises WireError.
+        """The next call, now in flight, if its request is complete. Raises WireError.
 
-        The serving loop has taken the connection out of its line before.
+        The serving loop has taken the connection out of its queue before.
         """
         self.in_line = False
         if self.in_flight is not None or self._write_paused or self._closing:
@@ -318,9 +317,9 @@ class ServerConnection(asyncio.Protocol):
         return self.in_flight
 
     def answer(self, call: Call, response: Any) -> None:
-        """Answer the call in flight, and let the next request in. Raises what the encoder raises.
+        """Respond to the call in flight, and allow the next request. Raises the errors of the encoder.
 
-        Answers wait for each other until the end of the round, to be written together.
+        Responses are collected until the end of the round, and written together.
         """
         if self._closing:
             return
@@ -346,7 +345,7 @@ class ServerConnection(asyncio.Protocol):
             self.flush()
 
     def answer_bytes(self, data: bytes) -> None:
-        """Answer the call in flight with these bytes instead of an encoded response, and let the next request in."""
+        """Respond to the call in flight with these bytes instead of an encoded response, and allow the next request."""
         if self._closing:
             return
         self._answers.append(data)
@@ -354,13 +353,13 @@ class ServerConnection(asyncio.Protocol):
         self.settle()
 
     def settle(self) -> None:
-        """The call in flight is done without an answer; the next request has its turn."""
+        """End the call in flight without a response; the next request is served."""
         self.in_flight = self.request = None
         self.in_line = True
         self._round.backlog.append(self)
 
     def flush(self) -> None:
-        """Write the answers that are in line."""
+        """Write the collected responses."""
         answers = self._answers
         if not answers:
             return
@@ -371,7 +370,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport.write(data)
 
     def close(self) -> None:
-        """Close when the answers given so far are written. Nothing more is read or answered."""
+        """Close when the responses so far are written. Nothing more is read."""
         if self._closing:
             return
         self.flush()
@@ -382,14 +381,14 @@ class ServerConnection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def abort(self) -> None:
-        """Close at once; what is not written yet is lost."""
+        """Close at once; unwritten data is lost."""
         self._drop()
         self._transport.abort()
 
     # Internals.
 
     def _send_rest(self) -> None:
-        """Write what the transport takes of a long answer, and serve the next request when all of it is written."""
+        """Write as much of a long response as the transport takes; serve the next request when all of it is written."""
         if self._rest is None:  # aborted before this turn came
             return
         self.active_at = self._round.loop_time()
@@ -403,7 +402,11 @@ class ServerConnection(asyncio.Protocol):
                 if written >= TURN_BYTES:
                     self._round.call_soon(self._send_rest)
                     return
-        except (OSError, BatchError, SegmentDeletedError) as problem:  # its length is written: nothing else can be said
+        except (
+            OSError,
+            BatchError,
+            SegmentDeletedError,
+        ) as problem:  # too late for an error response: its length is sent
             logger.warning("closing %s: the rest of its answer cannot be read: %s", self.peer, problem)
             self.abort()
             return
@@ -415,7 +418,7 @@ class ServerConnection(asyncio.Protocol):
         self._round.serve(self)
 
     def _drop(self) -> None:
-        """Drop what is not written yet."""
+        """Drop all unwritten data."""
         self._closing = True
         self._answers.clear()
         self._rest = None
@@ -423,7 +426,7 @@ class ServerConnection(asyncio.Protocol):
 
 
 def in_chunks(parts: Iterable[LazyBytes], chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """``parts`` joined, in chunks of ``chunk_bytes``. Raises what reading the parts raises."""
+    """``parts`` joined, in chunks of ``chunk_bytes``. Raises the errors of reading the parts."""
     chunk: list[bytes] = []
     missing = chunk_bytes
     for part in parts:

@@ -1,4 +1,4 @@
-"""The open connections: limits on their number, on idle time, and on the answers that wait in memory for their peers.
+"""The open connections, with limits on their number, their idle time, and the memory of responses that clients do not read.
 
 Source: ``SocketServer.ConnectionQuotas`` and ``Selector.IdleExpiryManager``.
 """
@@ -17,18 +17,18 @@ _overrides = lru_cache(maxsize=4)(connection_overrides)
 
 # Deviation (bounded-memory): see broker/topic_config.py
 MAX_UNREAD_BYTES = 256 << 20
-"""How many bytes of answers may wait for all peers together; beyond that, the peer that has not read for the longest time is
-cut off. Each connection has at most one answer that waits (or what came together, up to ``ANSWERS_BYTES``), because nothing
-more of a peer is served until it reads; and of an answer with records no more than a chunk is in memory. So this limit is for
-what is left: hundreds of peers that ask for a large Metadata, say, and never read it. Kafka has no such limit, and runs out
-of memory."""
+"""How many bytes of responses may wait for all clients together; beyond that, the connection that has not read for longest is
+closed. Each connection has at most one waiting response (or several that came together, up to ``ANSWERS_BYTES``), because no
+other request of it is served meanwhile; and of a response with records only a chunk is in memory. So the limit is for the rest:
+hundreds of clients that request a large Metadata, say, and never read it. Kafka has no such limit, and runs out of memory."""
 
 UNREAD_GRACE_SECONDS = 1.0
-"""How much longer they may wait: one round of a busy server writes hundreds of long answers before any peer could read."""
+"""The shortest wait before a connection is closed for it: one round of a busy server writes hundreds of long responses before
+any client could read."""
 
 
 class OpenConnection(Protocol):
-    """What the registry knows of a connection; ``active_at`` is when bytes last moved, on the loop's clock (seconds)."""
+    """The parts of a connection that the registry uses; ``active_at`` is its last activity on the loop's clock (seconds)."""
 
     active_at: float
     number: int
@@ -45,8 +45,8 @@ C = TypeVar("C", bound=OpenConnection)
 class ConnectionRegistry(Generic[C]):
     """The open connections of one server.
 
-    ``config`` is called each time, because some limits can change while the server runs. ``on_change`` is told of each
-    connection that is open now (True) or gone (False).
+    ``config`` is called each time, because some limits can change at run time. ``on_change`` is called with each connection
+    that opens (True) or closes (False).
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ConnectionRegistry(Generic[C]):
         return self._reserved >= self._config().max_connections
 
     def limit_reached(self, ip: str) -> int | None:
-        """The limit of connections from ``ip`` if it is reached; a further one is closed at once, as in Kafka."""
+        """The limit of connections from ``ip`` if it is reached; another one is closed at once, as in Kafka."""
         config = self._config()
         limit = _overrides(config.max_connections_per_ip_overrides).get(ip, config.max_connections_per_ip)
         return limit if self._per_ip.get(ip, 0) >= limit else None
@@ -82,7 +82,7 @@ class ConnectionRegistry(Generic[C]):
         self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
 
     def release(self, ip: str) -> None:
-        """A connection from ``ip`` is gone."""
+        """A connection from ``ip`` was closed."""
         self._reserved -= 1
         left = self._per_ip[ip] - 1
         if left:
@@ -92,7 +92,7 @@ class ConnectionRegistry(Generic[C]):
         self._one_closed.set()
 
     def add(self, connection: C) -> None:
-        """``connection``, which was counted by ``reserve``, is open."""
+        """Add an open connection, which was counted by ``reserve``."""
         self.open[connection.number] = connection
         if self._idle_timer is None:
             self._set_idle_timer()
@@ -101,7 +101,7 @@ class ConnectionRegistry(Generic[C]):
         logger.debug("%s connected", connection.peer)
 
     def remove(self, connection: C) -> None:
-        """``connection`` is gone. A call of it that is still in flight will not be answered, as in Kafka."""
+        """Remove a closed connection. A request in flight will not be answered, as in Kafka."""
         del self.open[connection.number]
         self.release(connection.ip)
         if self._on_change is not None:
@@ -109,7 +109,7 @@ class ConnectionRegistry(Generic[C]):
         logger.debug("%s disconnected", connection.peer)
 
     async def one_closed(self, timeout_seconds: float) -> None:
-        """Wait until a connection closes, or for so long."""
+        """Wait until a connection closes, or until the timeout."""
         self._one_closed.clear()
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -118,16 +118,16 @@ class ConnectionRegistry(Generic[C]):
             pass
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Cancel the timers."""
         self.unread.stop()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
 
     def _set_idle_timer(self) -> None:
-        """Set one timer for all connections, for the moment when the longest idle one is due.
+        """Set one timer for all connections, for the time when the longest idle one is due.
 
-        Looking at every connection then is cheaper than keeping an order that every received byte would change.
+        Checking all connections then is cheaper than an order that every received byte would change.
         """
         max_idle_ms = self._config().connections_max_idle_ms
         self._idle_timer = None
@@ -141,13 +141,13 @@ class ConnectionRegistry(Generic[C]):
         for connection in tuple(self.open.values()):
             if now - connection.active_at >= max_idle_seconds:
                 logger.info("closing %s: nothing moved for %g s", connection.peer, max_idle_seconds)
-                connection.active_at = now  # until the transport has said goodbye
+                connection.active_at = now  # not again before the transport has closed
                 connection.abort()
         self._set_idle_timer()
 
 
 class UnreadAnswers(Generic[C]):
-    """How many bytes wait for which connection; the one that has waited longest comes first."""
+    """The bytes that wait for each connection; the one that has waited longest is first."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most_bytes: int = MAX_UNREAD_BYTES) -> None:
         self._loop = loop
@@ -155,10 +155,10 @@ class UnreadAnswers(Generic[C]):
         self._waiting: dict[C, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.bytes = 0
-        """The sum of what waits."""
+        """The sum of waiting bytes."""
 
     def add(self, connection: C, size: int) -> None:
-        """The peer of ``connection`` does not read, and so many bytes wait for it."""
+        """The client of ``connection`` does not read, and ``size`` bytes wait for it."""
         self.remove(connection)
         self._waiting[connection] = size
         self.bytes += size
@@ -166,11 +166,11 @@ class UnreadAnswers(Generic[C]):
             self._timer = self._loop.call_at(self._loop.time() + UNREAD_GRACE_SECONDS, self._cut_off)
 
     def remove(self, connection: C) -> None:
-        """The peer has read, or the connection is gone."""
+        """The client has read, or the connection was closed."""
         self.bytes -= self._waiting.pop(connection, 0)
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,17 +1,16 @@
-"""The log: one line for each event, as text for people or as JSON for programs, on stderr or in files of a bounded size.
+"""Logging: formats each event as one line of text or JSON, limits the rate, and writes in a thread to stderr or a log file.
 
 There are two loggers: ``groupcoord.events`` for groups and topics, ``groupcoord.server`` for connections. A program that uses
-the package as a library configures them like any others; the command line calls ``set_up``.
+the package as a library configures them as any others; the command line calls ``set_up``.
 
-``LogRateLimiter`` bounds the log: of lines of one kind only the first in each interval are written, the rest are counted, and
-one line at the end of the interval says how many: ``… 9,999 more in 10 s: RequestRefused UNKNOWN_MEMBER_ID of orders``. A kind
-is the type and group of an event, with its error if it has one; or the format of any other line. Events, other lines, and
-warnings and errors are bounded separately, so that none can hide the others. Of an error with a traceback only the first in an
-interval is written: the next one from the same place has nothing to add.
+``LogRateLimiter`` writes only the first lines of each kind in an interval and counts the rest; a line at the end of the
+interval has the count: ``… 9,999 more in 10 s: RequestRefused UNKNOWN_MEMBER_ID of orders``. A kind is the type and group of an
+event, with its error if it has one; or the format of any other line. Events, other lines, and warnings and errors are limited
+separately, so that none can hide the others. Of tracebacks from the same place only the first in an interval is written.
 
-Lines go to ``BackgroundLogHandler``, whose caller never waits: whoever starts the server may not read its stderr, and a full
-pipe blocks its writer, as a disk does that stands still. A thread writes. What it has not written yet is bounded; lines beyond
-that are dropped and counted, and a line says how many once what was there is written.
+``BackgroundLogHandler`` never blocks its caller: nobody may be reading stderr, and a full pipe blocks its writer, as does a
+disk that hangs. A thread writes. Its queue is bounded; further lines are dropped and counted, and a line has the count when the
+queue is written.
 """
 
 import contextlib
@@ -42,20 +41,20 @@ LONGEST_LINE = 8_192
 
 INTERVAL_SECONDS: Final = 10.0
 LINES_PER_KIND: Final = 100
-"""Written of one kind in an interval: a group of a hundred members that all join is still seen whole."""
+"""The limit of lines of one kind in an interval: a group of a hundred members that all join is still logged completely."""
 CHARACTERS_PER_INTERVAL: Final = 100_000
-"""Written in an interval of events, of other lines, and of warnings and errors; then only one line for each kind that is
-suppressed. That makes at most 36 MB an hour of each."""
+"""The limit of characters in an interval, for each of events, other lines, and warnings and errors; beyond it only the summary
+of each kind is written. So each takes at most 36 MB an hour."""
 
 _EVENTS, _OTHERS, _WARNINGS = "events", "others", "warnings"
 _PLACEHOLDER = re.compile(r"%[-#0-9.]*[a-zA-Z]")
 
 Later = Callable[[float, Callable[[], None]], object]
-"""Calls something so many seconds later, as an event loop's ``call_later`` does."""
+"""Schedules a call after so many seconds, as an event loop's ``call_later``."""
 
 
 class SuppressedLines(NamedTuple):
-    """Says how many lines of a kind were not written. ``about`` is the group or the place of all of them, or None."""
+    """The number of suppressed lines of a kind. ``about`` is their group or place, or None."""
 
     kind: str
     about: str | None
@@ -63,7 +62,7 @@ class SuppressedLines(NamedTuple):
     seconds: int
 
     def text(self) -> str:
-        """The line that tells it."""
+        """The summary line."""
         about = "" if self.about is None else f" of {self.about}"
         return f"… {self.lines:,} more in {self.seconds} s: {self.kind}{about}"
 
@@ -81,7 +80,7 @@ class _SuppressedKind:
 
 
 class _CountingFormatter(logging.Formatter):
-    """Formats as another one does, and counts the characters."""
+    """Formats as another formatter, and counts the characters."""
 
     def __init__(self, formatter: logging.Formatter) -> None:
         super().__init__()
@@ -95,9 +94,9 @@ class _CountingFormatter(logging.Formatter):
 
 
 class LogRateLimiter(logging.Handler):
-    """Hands lines to ``target``, and counts those beyond the limits. ``now`` is the clock, in seconds.
+    """Passes lines to ``target``, and counts those beyond the limits. ``now`` is the clock, in seconds.
 
-    ``later``, once set, schedules the summary at the end of an interval; without it the next line brings the summary.
+    ``later``, once set, schedules the summary at the end of an interval; without it the summary comes with the next line.
     """
 
     def __init__(self, target: logging.Handler, now: Callable[[], float] = time.monotonic) -> None:
@@ -113,7 +112,7 @@ class LogRateLimiter(logging.Handler):
         self._suppressed: dict[str, _SuppressedKind] = {}
 
     def suppresses(self, emitted: EmitEvent) -> bool:
-        """Is the event only counted? Asking first costs a fraction of making the event and formatting the line."""
+        """Is the event only counted? Cheaper than creating the event and formatting its line."""
         kind = emitted.kind.__name__
         error: str | None = emitted.about("error")
         if error is not None:
@@ -122,7 +121,7 @@ class LogRateLimiter(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write ``record``, or count it."""
-        if hasattr(record, "event"):  # ``suppresses`` has been asked
+        if hasattr(record, "event"):  # ``suppresses`` was called before
             self._write(record, _EVENTS)
             return
         sort = _OTHERS if record.levelno < logging.WARNING else _WARNINGS
@@ -133,7 +132,7 @@ class LogRateLimiter(logging.Handler):
             self._write(record, sort)
 
     def flush(self) -> None:
-        """Write how many lines were suppressed, and begin a new interval."""
+        """Write the summaries of suppressed lines, and start a new interval."""
         seconds = max(1, round(self._last - self._began))
         self._began = self._now()
         self._seen.clear()
@@ -147,7 +146,7 @@ class LogRateLimiter(logging.Handler):
         self._target.flush()
 
     def close(self) -> None:
-        """The log ends."""
+        """Write the summaries, and close the target."""
         self.flush()
         self._target.close()
         super().close()
@@ -180,7 +179,7 @@ class LogRateLimiter(logging.Handler):
 
 
 def _raised_at(error: BaseException) -> str:
-    """Type and place of an exception: ``KeyError in shard.py:120``."""
+    """The type and place of an exception: ``KeyError in shard.py:120``."""
     found = error.__traceback__
     if found is None:
         return type(error).__name__
@@ -190,7 +189,7 @@ def _raised_at(error: BaseException) -> str:
 
 
 class LogFile(NamedTuple):
-    """Where the log is kept: in ``path`` and, when that has ``max_bytes``, in ``path.1`` and so on; ``files`` in all."""
+    """A log file: ``path``, rotated at ``max_bytes`` to ``path.1`` and so on; ``files`` in all."""
 
     path: Path
     max_bytes: int
@@ -198,12 +197,12 @@ class LogFile(NamedTuple):
 
 
 def is_heard() -> bool:
-    """Does the level that is set let events through at all? Otherwise nobody should listen: then no event is even made."""
+    """Does the log level let events through? If not, no listener is needed, and no event is created."""
     return events.isEnabledFor(logging.INFO)
 
 
 def log_emitted(emitted: EmitEvent) -> None:
-    """A listener for a Server that logs every event that the rate limit lets through. Others are not even made."""
+    """A listener for a Server that logs every event which the rate limit lets through; others are not created."""
     if events.isEnabledFor(logging.INFO):
         for handler in events.parent.handlers if events.parent else ():
             if isinstance(handler, LogRateLimiter) and handler.suppresses(emitted):
@@ -213,7 +212,7 @@ def log_emitted(emitted: EmitEvent) -> None:
 
 
 def log_event(event: Event) -> None:
-    """The same for an event that is made already."""
+    """Log an event that exists already."""
     log_emitted(EmitEvent.of(event))
 
 
@@ -227,11 +226,10 @@ def set_up(
 ) -> LogRateLimiter | None:
     """Log everything of this package from ``level`` on to ``stream``, ``file`` or stderr, as ``"text"`` or ``"json"``.
 
-    What goes to stderr or a file is written by a BackgroundLogHandler, so that neither a reader who does not read nor a disk
-    that stands still stops anybody.
+    stderr and files are written by a BackgroundLogHandler, so that neither an unread pipe nor a hanging disk blocks the server.
 
-    ``limit`` makes the handler in front of the one that writes; it is returned. What an earlier call made is closed.
-    Errors of writing the log, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
+    ``limit`` creates the rate limiter in front of the writing handler; it is returned. Handlers of an earlier call are closed.
+    Errors while writing, such as a closed pipe, are ignored; but a ``file`` that cannot be opened raises OSError.
     """
     logging.raiseExceptions = False
     handler: logging.Handler
@@ -252,7 +250,7 @@ def set_up(
     asyncio_logger.handlers = logger.handlers
     asyncio_logger.propagate = False
     for before in filter(_is_of_this_package, replaced):
-        with contextlib.suppress(OSError, ValueError):  # where it writes to may be closed
+        with contextlib.suppress(OSError, ValueError):  # its stream may be closed
             before.close()
     return limiter
 
@@ -262,7 +260,7 @@ def _is_of_this_package(handler: logging.Handler) -> bool:
 
 
 def _stderr_handler() -> logging.Handler:
-    if sys.stderr is None:  # it was closed before the start
+    if sys.stderr is None:  # closed before the start
         return logging.NullHandler()
     try:
         return BackgroundLogHandler(partial(write_all, sys.stderr.fileno()))
@@ -292,10 +290,10 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object per line: ``time`` (ISO 8601, UTC), ``level``, ``text``, and what is known besides, by name.
+    """One JSON object per line: ``time`` (ISO 8601, UTC), ``level``, ``text``, and further fields by name.
 
-    An event's line has its type as ``event``, its fields by their names, and its ``cause`` as an object with a ``kind``. Where
-    they would make it too long they are left out, and ``cut`` says how long it would be.
+    An event has its type as ``event``, its fields by name, and its ``cause`` as an object with a ``kind``. If they would make
+    the line too long they are omitted, and ``cut`` is the full length.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -332,7 +330,7 @@ def cut(text: str, most: int = LONGEST_LINE) -> str:
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """``event`` as JSON has it, without its text."""
+    """``event`` as a JSON object, without its text."""
     fields: dict[str, Any] = {"event": type(event).__name__}
     for field in dataclasses.fields(event):
         fields[field.name] = getattr(event, field.name)
@@ -341,7 +339,7 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 def _plain(value: object) -> Any:
-    """A value that JSON does not know, in types that it does."""
+    """``value`` converted to types that JSON supports."""
     match value:
         case Mapping():
             return dict(value)
@@ -358,16 +356,16 @@ def _plain(value: object) -> Any:
 
 
 MAX_WAITING_BYTES = 1 << 20
-"""Of lines that wait to be written, some ten thousand."""
+"""The limit of queued lines, some ten thousand."""
 
 CLOSE_SECONDS = 2.0
-"""How long ``close`` waits for what is there to be written. What has not been by then will not."""
+"""How long ``close`` waits for the queue to be written; the rest is lost."""
 
 
 class BackgroundLogHandler(logging.Handler):
-    """Hands whole lines to ``write`` from a thread of its own, at most ``max_waiting_bytes`` behind.
+    """Passes lines to ``write`` in a thread, with a queue of at most ``max_waiting_bytes``.
 
-    What ``write`` raises OSError for, as for a closed pipe, is lost. ``at_end`` is called when all is written.
+    Lines for which ``write`` raises OSError, as for a closed pipe, are lost. ``at_end`` is called when all are written.
     """
 
     def __init__(
@@ -384,12 +382,12 @@ class BackgroundLogHandler(logging.Handler):
         self._waiting = bytearray()
         self._dropped = 0
         self._is_closed = False
-        # A daemon: a process that ends does not wait for a write that hangs.
+        # A daemon thread, so that the end of the process does not wait for a write that hangs.
         self._writer = threading.Thread(target=self._run, name="groupcoord-log", daemon=True)
         self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand on the line of ``record``, or drop and count it."""
+        """Queue the line of ``record``, or drop and count it."""
         line = self._line(record)
         with self._changed:
             if self._dropped or len(self._waiting) + len(line) > self._max_waiting_bytes:
@@ -399,7 +397,7 @@ class BackgroundLogHandler(logging.Handler):
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The log ends; the last lines are written if they can be."""
+        """Write the last lines, if possible, and end the thread."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -431,7 +429,7 @@ def write_all(fd: int, data: bytes) -> None:
     while data:
         try:
             data = data[os.write(fd, data) :]
-        except BlockingIOError:  # whoever gave the descriptor made it non-blocking
+        except BlockingIOError:  # a non-blocking descriptor
             with selectors.DefaultSelector() as selector:
                 selector.register(fd, selectors.EVENT_WRITE)
                 selector.select()

@@ -1,4 +1,4 @@
-"""Listening sockets, and accepting connections from them."""
+"""Listening sockets, and Acceptor, which accepts connections from them."""
 
 import asyncio
 import errno
@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 _NO_SUCH_ADDRESS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _RETRY_SECONDS = 1.0
 _PORT_TRIES = 10
-_AT_ONCE = 100  # then other tasks have a turn: a client that connects again and again must not keep the loop from them
+_AT_ONCE = 100  # connections accepted before other tasks run, so that a reconnecting client cannot block the loop
 
 
 async def bind(host: str, port: int, config: BrokerConfig) -> list[socket.socket]:
-    """Listening sockets, all on one port, for every address that ``host`` has; ``""`` means all interfaces, port 0 any port.
+    """Listening sockets on one port, for every address of ``host``; ``""`` means all interfaces, port 0 any port.
 
     Raises OSError.
     """
@@ -33,7 +33,7 @@ async def bind(host: str, port: int, config: BrokerConfig) -> list[socket.socket
         try:
             return _bind_all(addresses, config)
         except OSError as problem:
-            # The port the first address was given can be taken on the second one.
+            # The port chosen for the first address may be in use on the second one.
             if port or problem.errno != errno.EADDRINUSE or not tries_left:
                 raise
     raise AssertionError
@@ -80,9 +80,9 @@ def _listen(family: socket.AddressFamily, address: tuple[Any, ...], config: Brok
 
 
 class Acceptor:
-    """Accepts connections from listening sockets while there is room.
+    """Accepts connections while the limits allow.
 
-    ``files_to_come`` says how many file descriptors the data directory may still need: they are not used for connections.
+    ``files_to_come`` returns how many file descriptors the data directory may still need: they are left free.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Acceptor:
         self._short_of_resources = False
 
     async def accept_from(self, listening: socket.socket, broker: int = 0, listener: int = 0) -> None:
-        """Accept, for that listener of that broker, both counted from 0, until cancelled."""
+        """Accept connections for that listener of that broker, both counted from 0, until cancelled."""
         while True:
             await _readable(listening)
             while self._connections.full:
@@ -108,7 +108,7 @@ class Acceptor:
             try:
                 accepted = self._accept_some(listening)
             except OSError as problem:
-                # Out of file descriptors, or nearly. Clients keep waiting; log it once, and try again when a connection has
+                # Out of file descriptors, or nearly. Clients wait; log it once, and try again when a connection has
                 # closed.
                 if not self._short_of_resources:
                     self._short_of_resources = True
@@ -122,11 +122,11 @@ class Acceptor:
             try:
                 await asyncio.shield(taking_in)
             except asyncio.CancelledError:
-                await taking_in  # so that a shutdown finds them all
+                await taking_in  # so that a shutdown finds all connections
                 raise
 
     def _accept_some(self, listening: socket.socket) -> list[tuple[socket.socket, tuple[Any, ...]]]:
-        """The connections that can be accepted now, with their addresses. Raises OSError if none could be accepted at all."""
+        """The connections that can be accepted now, with their addresses. Raises OSError if not even one was accepted."""
         accepted: list[tuple[socket.socket, tuple[Any, ...]]] = []
         while len(accepted) < _AT_ONCE and not self._connections.full:
             try:
@@ -151,18 +151,18 @@ class Acceptor:
         return accepted
 
     def _check_descriptors(self, listening: socket.socket) -> None:
-        """Raises OSError if one more connection would take a descriptor that is needed to answer the others."""
+        """Raises OSError if another connection would take a descriptor that is needed to serve the others."""
         left = descriptors_left(listening.fileno())
         if left is not None and left <= SPARE_DESCRIPTORS + self._files_to_come():
             raise OSError(errno.EMFILE, f"{left} file descriptors are left, and they are kept for files")
 
     async def _take_in(self, sock: socket.socket, ip: str, port: int, broker: int, listener: int) -> None:
-        """Make a ServerConnection of an accepted socket."""
+        """Create a ServerConnection for an accepted socket."""
         config = self._config()
         try:
             sock.setblocking(False)  # noqa: FBT003 - its only argument
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            # As Kafka does. An answer of several pieces would wait for a delayed ACK, 40 ms, before its last one.
+            # As Kafka does. Otherwise the last part of a long response would wait for a delayed ACK, 40 ms.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if config.socket_send_buffer_bytes != -1:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, config.socket_send_buffer_bytes)
@@ -182,7 +182,7 @@ class Acceptor:
 async def _readable(listening: socket.socket) -> None:
     """Wait until a client connects.
 
-    Not the loop's ``sock_accept``: one that is cancelled after it has accepted loses the connection.
+    The loop's ``sock_accept`` loses a connection if it is cancelled after accepting it.
     """
     loop = asyncio.get_running_loop()
     knocked = asyncio.Event()

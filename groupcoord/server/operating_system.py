@@ -1,4 +1,4 @@
-"""What a server takes from the operating system: the clock, random ids, file descriptors, and how addresses are written."""
+"""Operating system services: the clock, random ids, file descriptor limits, and the text form of addresses."""
 
 import os
 import socket
@@ -8,25 +8,25 @@ import uuid
 from collections.abc import Callable
 
 NowMs = Callable[[], int]
-"""Returns the current time in milliseconds since 1970; never less than it returned before."""
+"""Returns the current time in milliseconds since 1970; never decreases."""
 
 SecondsUntil = Callable[[int], float | None]
-"""In how many seconds of the event loop a clock will show that time; None if a test moves the clock."""
+"""In how many seconds of the event loop a clock will reach that time; None if a test moves the clock."""
 
 PLENTY_OF_DESCRIPTORS = 65_536
 
 SPARE_DESCRIPTORS = 32
-"""Descriptors that are kept for what opens a file and closes it again, such as an import."""
+"""Descriptors that are left free for short use, such as an import."""
 
 _READINGS = 10
-"""How often a new clock compares the wall clock with the monotonic one."""
+"""How often a new clock compares the wall clock with the monotonic clock."""
 
 
 def wall_clock() -> NowMs:
-    """A clock that starts at the wall clock's time and from then on follows the monotonic one.
+    """A clock that starts at the wall clock's time and then follows the monotonic clock.
 
-    Setting the machine's clock back must not lengthen sessions. Kafka measures its timers with the monotonic clock too, and
-    stamps records with the wall clock's time; one clock for both keeps the two consistent.
+    A change of the machine's clock must not lengthen sessions. Kafka measures timers with the monotonic clock, too, and stamps
+    records with the wall clock; one clock for both keeps them consistent.
     """
     monotonic_ns, origin_ns = time.monotonic_ns, monotonic_origin_ns()
     return lambda: (monotonic_ns() + origin_ns) // 1_000_000
@@ -42,9 +42,9 @@ class SystemRandomSource:
     """Random ids that cannot be guessed, for a cluster that serves real clients; see ``cluster_core.RandomSource``."""
 
     def uuid(self) -> uuid.UUID:
-        """A random id of which Kafka's text for topic ids does not start with a dash.
+        """A random id whose text in Kafka's form does not start with a dash.
 
-        Such an id would look like an option on a command line, so Kafka draws another one (``Uuid.randomUuid``).
+        Such an id would look like a command-line option, so Kafka draws another one (``Uuid.randomUuid``).
         """
         while (drawn := uuid.uuid4()).bytes[0] >> 2 == 0b111110:
             pass
@@ -57,12 +57,13 @@ class SystemRandomSource:
         return drawn
 
     def next_int(self, bound: int) -> int:
-        """A random int from 0 up to ``bound``."""
+        """A random int from 0 below ``bound``."""
         return int.from_bytes(os.urandom(8)) % bound
 
 
 def raise_descriptor_limit() -> int | None:
-    """Raise the soft limit of open files to the hard one, or to ``PLENTY_OF_DESCRIPTORS``; returns the limit, None without one.
+    """Raise the soft limit of open files to the hard limit, at most ``PLENTY_OF_DESCRIPTORS``; returns the limit, None without
+    one.
 
     The usual soft limit is 1,024, which a test with a thousand clients reaches; raising it needs no privilege. If the system
     refuses, the old limit stays, and the server logs an error when it runs out.
@@ -83,11 +84,11 @@ def raise_descriptor_limit() -> int | None:
 
 
 def descriptors_left(descriptor: int) -> int | None:
-    """How many descriptors there are from the lowest free one on; None if there is no limit, or it cannot be known.
+    """The number of descriptors from the lowest free one on; None if there is no limit, or it is unknown.
 
-    A new descriptor gets the lowest number that is free (POSIX), which a copy of ``descriptor``, any open one, shows. If
-    connections are accepted only while more than N are left, the N highest ones stay free for other uses: a log that is
-    appended to, a segment that is read, a module that is imported at the first request that needs it.
+    A new descriptor gets the lowest free number (POSIX), which a duplicate of ``descriptor``, any open one, shows. If
+    connections are accepted only while more than N are left, the N highest ones stay free for other uses: log files, and
+    modules that are imported by the first request that needs them.
     """
     try:
         import resource  # noqa: PLC0415 - Unix only
@@ -105,10 +106,10 @@ def descriptors_left(descriptor: int) -> int | None:
 
 
 def java_host_text(ip: str) -> str:
-    """``ip`` as Java writes an address that was never looked up: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``.
+    """``ip`` as Java prints an address without a host name: ``/127.0.0.1``, ``/0:0:0:0:0:0:0:1``.
 
-    DescribeGroups shows this text, and logs tell members apart by it. An IPv4 address mapped into IPv6 is written as IPv4.
-    Source: ``InetAddress.toString`` and ``Inet6Address.getHostAddress``.
+    DescribeGroups has this text. An IPv4 address mapped into IPv6 is printed as IPv4. Source: ``InetAddress.toString`` and
+    ``Inet6Address.getHostAddress``.
     """
     if ":" not in ip:
         return f"/{ip}"

@@ -1,6 +1,6 @@
-"""The file of the log, and those before it: ``log``, ``log.1`` … as ``logging.handlers.RotatingFileHandler`` names them.
+"""A log file with rotation: ``log``, ``log.1`` …, as by ``logging.handlers.RotatingFileHandler``.
 
-That one holds locks while it writes, for which the end of the process would wait if a disk stood still.
+That handler holds locks while it writes, on which the end of the process would wait if a disk hangs.
 """
 
 import os
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 class RotatingLogFile:
-    """Appends to ``path``; once that has ``max_bytes`` it is ``path.1``, and so on, of ``files`` files in all.
+    """Appends to ``path``; at ``max_bytes`` it is renamed to ``path.1``, and so on, ``files`` files in all.
 
-    A line is never divided. What is no regular file, such as ``/dev/null``, is written to for ever, and so is a lone file.
-    Raises OSError for what cannot be opened.
+    A line is never split. A special file, such as ``/dev/null``, and a single file are not rotated. Raises OSError if it cannot
+    be opened.
     """
 
     def __init__(self, path: Path, max_bytes: int, files: int) -> None:
@@ -26,7 +26,7 @@ class RotatingLogFile:
         self._rotates = self._files > 1 and stat.S_ISREG(seen.st_mode)
 
     def write(self, lines: bytes) -> None:
-        """Append whole ``lines``. Raises OSError."""
+        """Append complete ``lines``. Raises OSError."""
         while lines:
             end = len(lines)
             if self._rotates and self._size + end > self._max_bytes:
@@ -34,7 +34,7 @@ class RotatingLogFile:
                 if not end and self._size:
                     self._rotate()
                     continue
-                end = end or lines.index(b"\n") + 1  # a line that no file has room for has one of its own
+                end = end or lines.index(b"\n") + 1  # a line that is longer than a file gets a file of its own
             these, lines = lines[:end], lines[end:]
             self._size += end
             while these:
@@ -53,5 +53,5 @@ class RotatingLogFile:
         return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         os.close(self._fd)

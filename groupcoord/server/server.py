@@ -1,4 +1,4 @@
-"""A cluster on a port, or on one for each of its brokers and listeners: startup, run, shutdown."""
+"""The server of a cluster: a listening port for each broker and listener, startup, signals, shutdown."""
 
 import asyncio
 import contextlib
@@ -25,22 +25,22 @@ from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 2.0
-"""How long a shutdown waits for peers to read the answers they were given."""
+"""How long a shutdown waits for clients to read their responses."""
 
 
 class Server:
-    """Serves ``cluster`` at ``host`` and ``port`` (0 picks one), in the running loop.
+    """Serves ``cluster`` at ``host`` and ``port`` (0: any free port), in the running event loop.
 
-    ``async with Server(cluster) as server`` starts it and stops it; ``serve`` does both, and ends on signals. ``now_ms`` is
-    the clock: the wall clock, unless a test brings its own; ``seconds_until`` then tells how long to wait for a moment on it,
-    and if it returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are told every event that is
-    emitted, and may look at what it is about before they have it made.
+    ``async with Server(cluster) as server`` starts it and stops it; ``serve`` does both, and ends on signals. ``now_ms`` is the
+    clock: the wall clock, unless a test has its own; ``seconds_until`` then tells how long to wait for a time on it, and if it
+    returns None, ``wake`` has to be called whenever the clock has moved. ``listeners`` are called with every emitted event, and
+    can look at its type and fields before the event is created.
 
-    What ``listeners=`` of the configuration says beyond its first listener is served too, where it says, or at any port if
-    that is 0; ``host`` and ``port`` are the first one's. A cluster of several brokers gives its ``brokers``: each of them
-    listens on a port of its own, the second on the port behind the first one's and so on, or on any ports. ``on_connection``
-    is told of each connection that is open now (True) or gone (False). ``files_to_come`` says how many file descriptors the
-    data directory may still need.
+    Further listeners in ``listeners=`` of the configuration are served at their addresses, or at any port if that is 0;
+    ``host`` and ``port`` are those of the first one. A cluster of several brokers passes its ``brokers``: each listens on a
+    port of its own, the second on the next port after the first one's and so on, or on any ports. ``on_connection`` is called
+    with each connection that opens (True) or closes (False). ``files_to_come`` returns how many file descriptors the data
+    directory may still need.
     """
 
     def __init__(
@@ -65,12 +65,14 @@ class Server:
         self._brokers = brokers
         self._on_connection = on_connection
         self._files_to_come = files_to_come
-        self._places: dict[tuple[int, int], tuple[str, int]] = {}  # by broker and listener; kept for another start
-        self._sockets: list[tuple[int, int, socket.socket]] = []  # with the broker and the listener
+        self._places: dict[
+            tuple[int, int], tuple[str, int]
+        ] = {}  # addresses by broker and listener; kept for a restart
+        self._sockets: list[tuple[int, int, socket.socket]] = []  # (broker, listener, socket)
         self._accepting: dict[socket.socket, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed: set[int] = set()
-        """The brokers, counted from 0, that do not listen."""
+        """The brokers, counted from 0, that are not listening."""
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
         self._connections: ConnectionRegistry[ServerConnection]
@@ -80,12 +82,12 @@ class Server:
 
     @property
     def address(self) -> str:
-        """``host:port``, as clients take it for a bootstrap server; known once the server is started."""
+        """``host:port``, the bootstrap server for clients; known once the server is started."""
         return host_and_port(self.host, self.port)
 
     @property
     def addresses(self) -> list[str]:
-        """``host:port`` of every broker, the first one's first, by the first listener; known once the server is started."""
+        """``host:port`` of every broker's first listener, in order; known once the server is started."""
         return [host_and_port(*place) for (_, listener), place in self._places.items() if not listener]
 
     @property
@@ -97,10 +99,10 @@ class Server:
         }
 
     async def serve(self, announce: Callable[["Server"], None]) -> signal.Signals | None:
-        """Start, ``announce`` that connections are accepted, serve until ``stop`` or a signal, shut down.
+        """Start, call ``announce`` when connections are accepted, serve until ``stop`` or a signal, shut down.
 
-        Returns the signal: SIGINT or SIGTERM; a second one ends at once what the first one ends politely. Raises OSError if
-        it cannot listen there.
+        Returns the signal: SIGINT or SIGTERM; a second one ends the graceful shutdown at once. Raises OSError if it cannot
+        listen.
         """
         with captured_signals(self._signalled):
             await self.startup()
@@ -112,7 +114,7 @@ class Server:
         return self._signal
 
     async def startup(self) -> None:
-        """Listen and accept. Raises OSError if it cannot listen there, ConfigError if that cannot be advertised."""
+        """Listen and accept. Raises OSError if it cannot listen, ConfigError if the address cannot be advertised."""
         loop = asyncio.get_running_loop()
         try:
             await self._listen(1 if self._brokers is None else len(self._brokers))
@@ -133,9 +135,9 @@ class Server:
         logger.info("serving at %s", ", ".join(host_and_port(*place) for place in self._places.values()))
 
     async def shutdown(self, *, keep_listening: bool = False) -> None:
-        """Accept no more connections, let peers read their answers, close everything.
+        """Stop accepting, let clients read their responses, close all connections.
 
-        With ``keep_listening`` the listening sockets stay open, and who connects waits for the server that will ``take_over``.
+        With ``keep_listening`` the listening sockets stay open, and new clients wait for the server that will ``take_over``.
         """
         try:
             await self.brokers_closed()
@@ -161,7 +163,8 @@ class Server:
         logger.info("stopped")
 
     def take_over(self, before: "Server") -> None:
-        """Listen where a server that was shut down did, on its sockets if it kept them; to be called before ``startup``."""
+        """Listen at the addresses of a server that was shut down, on its sockets if it kept them; call it before
+        ``startup``."""
         self.port = before.port
         self._places, self._sockets = before._hand_over()  # noqa: SLF001 - it is of this class
 
@@ -181,33 +184,33 @@ class Server:
     # For code in the same process.
 
     def stop(self) -> None:
-        """Let ``serve`` return."""
+        """End ``serve``."""
         self._stop.set()
 
     def wake(self) -> None:
-        """The clock was moved: do what is due now."""
+        """The clock was moved: fire the due timers now."""
         self._dispatcher.wake()
 
     def execute_effects(self, effects: Iterable[Effect]) -> None:
-        """Execute what the cluster decided without a request: to create a topic, to delete a group."""
+        """Execute effects that come from no request, such as of an administrative action."""
         self._dispatcher.execute_effects(effects)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:
-        """The first hundred exceptions that should not have happened. A test should find none."""
+        """The first hundred unexpected exceptions. A test should find none."""
         return self._dispatcher.unexpected_errors
 
     def is_connected(self, connection_id: int) -> bool:
-        """Is the connection of that number open?"""
+        """Is the connection with that number open?"""
         return connection_id in self._connections.open
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
+        """The number of open connections."""
         return len(self._connections.open)
 
     async def close_broker(self, number: int) -> None:
-        """Listen no more for that broker, counted from 0, and close its connections at once, as if its process had ended."""
+        """Stop listening for that broker, counted from 0, and abort its connections, as if its process had ended."""
         self._closed.add(number)
         gone = [each for each in self._sockets if each[0] == number]
         await self._end_accepting([listening for _, _, listening in gone])
@@ -219,22 +222,22 @@ class Server:
                 connection.abort()
 
     def close_broker_soon(self, number: int) -> None:
-        """``close_broker``, behind what has been said and is not written yet. ``brokers_closed`` waits for that."""
+        """``close_broker``, after the responses that are not written yet. ``brokers_closed`` waits for it."""
         closing = asyncio.get_running_loop().create_task(self.close_broker(number))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
     @property
     def is_closing_broker(self) -> bool:
-        """Is a broker to be closed soon?"""
+        """Is a ``close_broker_soon`` pending?"""
         return bool(self._closing)
 
     async def brokers_closed(self) -> None:
-        """Wait until the brokers are closed that are to be closed soon."""
+        """Wait until every pending ``close_broker_soon`` is done."""
         await asyncio.gather(*self._closing)
 
     async def open_broker(self, number: int) -> None:
-        """Listen for that broker again, where it did. Raises OSError if the port is taken."""
+        """Listen for that broker again, at its address. Raises OSError if the port is taken."""
         self._closed.discard(number)
         try:
             await self._listen(1 if self._brokers is None else len(self._brokers))
@@ -259,8 +262,7 @@ class Server:
         await asyncio.gather(*ended, return_exceptions=True)
 
     async def _listen(self, brokers: int) -> None:
-        """Open the sockets, and tell the cluster their addresses. An OSError has in ``filename`` the address that cannot be
-        had."""
+        """Open the sockets, and tell the cluster their addresses. An OSError has the failed address in ``filename``."""
         firsts = [(self.host, self.port), *((one.host, one.port) for one in self.cluster.config.served[1:])]
         places = self._places or {
             (broker, listener): (host, port and port + broker)
@@ -289,7 +291,7 @@ class Server:
                 self.cluster.listening_at(host, port, listener)
             else:
                 self._brokers.listening_at(broker, host, port, listener)
-        self._places = bound  # all of them, or what it was before
+        self._places = bound  # all, or unchanged after an error
         self.port = bound[0, 0][1]
 
     async def _accept(self, acceptor: Acceptor, broker: int, listener: int, listening: socket.socket) -> None:
@@ -305,7 +307,7 @@ class Server:
             connection.abort()
 
     def close_sockets(self) -> None:
-        """Listen no more: what was kept open is not taken over."""
+        """Close the listening sockets that were kept open, as no server takes over."""
         for _, _, listening in self._sockets:
             listening.close()
         self._sockets.clear()
@@ -321,7 +323,7 @@ class Server:
 
 @contextlib.contextmanager
 def captured_signals(signalled: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM call ``signalled`` in the running loop; afterwards they do again what they did before.
+    """SIGINT and SIGTERM call ``signalled`` in the running loop; the previous handlers are restored afterwards.
 
     Only in the main thread, which alone gets signals.
     """

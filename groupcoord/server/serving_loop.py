@@ -1,20 +1,21 @@
-"""Requests to the cluster, and its effects to connections: the one place where the pure parts meet the event loop.
+"""Serves the requests of all connections: passes them to the cluster, and executes its effects. The event loop meets pure code
+here.
 
-Requests are served in rounds, one in each round of the event loop: requests are handled and their effects executed, then all
-answers are written, and last the one timer is set if it has to be. There is no task, future or timer per request. Handling a
-hundred requests and then writing a hundred answers takes a fifth less time than doing both in turns.
+Requests are served in rounds, one in each iteration of the event loop: requests are handled and their effects executed, then
+all responses are written, and last the one timer is set if necessary. There is no task, future or timer per request. Handling a
+hundred requests and then writing a hundred responses takes a fifth less time than alternating.
 
-**Turns.** A round ends after ``ROUND_SECONDS``, and the loop looks at the sockets before the next one. The line ``fresh`` is
-served first, for ``FRESH_SECONDS``; the rest of the round is for ``backlog``, of which at least one connection is served. So
-a client that sends a request now and then waits for a round or two, however many others have sent thousands of requests
-ahead; those share what is left, one request each in turn. Kafka's network threads take one request of each readable
-connection, too (``Selector.poll``; a channel is muted until it is answered).
+**Turns.** A round ends after ``ROUND_SECONDS``, and the loop polls the sockets before the next one. The queue ``fresh`` is
+served first, for ``FRESH_SECONDS``; the rest of the round is for ``backlog``, of which at least one connection is served. So a
+client that sends a single request waits for a round or two, however many others have sent thousands of requests ahead; those
+share the rest, one request each in turn. Kafka's network threads take one request of each readable connection, too
+(``Selector.poll``; a channel is muted until it is answered).
 
-**Timers** wait for requests that came before them. A timer that fires while connections are in line gets in line itself,
-behind them: in ``fresh``, then in ``backlog``. If it fires late, the process was stopped or did not get the processor: the
-loop then looks at the sockets first, so that no member is removed whose heartbeat lies there. Both are bounded by one request
-of each connection in each of the lines. Kafka's timers have threads of their own (``SystemTimerReaper``), so there the order
-is random.
+**Timers** wait for requests that came before them. A timer that fires while connections are queued is queued itself, behind
+them: in ``fresh``, then in ``backlog``. If it fires late, because the process was stopped or got no processor, the loop polls
+the sockets first, so that no member is removed whose heartbeat is waiting there. Both are bounded by one request of each
+connection in each of the queues. Kafka's timers have threads of their own (``SystemTimerReaper``), so there the order is
+random.
 """
 
 import asyncio
@@ -38,27 +39,27 @@ from groupcoord.server.operating_system import NowMs, SecondsUntil
 logger = logging.getLogger(__name__)
 
 ERRORS_KEPT = 100
-"""How many unexpected errors are kept; a server that fails for hours must not fill the memory with them."""
+"""How many unexpected errors are kept; a server that fails for hours must not fill the memory."""
 
 RETRY_AFTER_ERROR_SECONDS = 0.1
-"""A timer that failed and is still due is tried again so much later: not at once, which would be a busy loop."""
+"""The delay before a failed timer that is still due is tried again, instead of a busy loop."""
 
 ROUND_SECONDS = 0.004
-"""How long requests are served before the loop looks at the sockets again. Reading before and writing after take about as long
-once more, and a request that has just missed a look waits for the next one: 10 to 20 ms in all, where Kafka's worst is 38
-with 300 clients that send ahead. What a round of the loop itself costs, some 20 µs, does not count beside it."""
+"""How long requests are served before the loop polls the sockets again. Reading before and writing after take about as long
+once more, and a request that has just missed a poll waits for the next one: 10 to 20 ms in all, where Kafka's worst is 38 with
+300 clients that send ahead. The cost of an iteration of the loop itself, some 20 µs, is negligible."""
 
 FRESH_SECONDS = 0.003
-"""The part of it that new requests may take away from those that were sent ahead."""
+"""The part of a round that is for ``fresh`` requests, before those that were sent ahead."""
 
 LATE_SECONDS = 0.05
-"""If a timer fires so much too late, the process stood still: no round takes as long."""
+"""A timer that fires that much too late shows that the process was stopped: no round takes as long."""
 
 _API_VERSIONS = ApiKey.API_VERSIONS
 
 
 class UnexpectedError(NamedTuple):
-    """An unexpected exception, the call it happened in, if any, and that call's request."""
+    """An unexpected exception, with the call and request in which it happened, if any."""
 
     error: Exception
     call: Call | None
@@ -66,7 +67,7 @@ class UnexpectedError(NamedTuple):
 
 
 class ServingLoop:
-    """Between the connections of one server and its cluster. ``listeners`` are told every event that is emitted."""
+    """Connects the connections of a server with its cluster. ``listeners`` are called with every emitted event."""
 
     def __init__(
         self,
@@ -89,27 +90,27 @@ class ServingLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._timer_is_late_at = 0.0  # on the loop's clock
-        self._timers_wait = False  # the timer has fired, and what is due has not been done yet
+        self._timers_wait = False  # the timer has fired, and the due timers have not run yet
         self._stopped = False
-        self._not_before = 0.0  # on the loop's clock: no timer before that, after a failure
+        self._not_before = 0.0  # no timer before that time on the loop's clock, after a failure
         self._tracing = logger.isEnabledFor(logging.DEBUG)
         serving.run = self._run_round
 
-    # What the server and the timer call.
+    # Called by the server and the timer.
 
     def execute_effects(self, effects: Iterable[Effect]) -> None:
-        """Execute what the cluster decided outside of any request."""
+        """Execute effects that come from no request."""
         self._apply(effects)
         self._serving.schedule()
 
     def work_done(self, outcome: WorkOutcome) -> None:
-        """Go on with the request that background work was done for, whose connection may be gone, or with no request."""
+        """Continue the request for which background work is done; its connection may be closed, or there may be no request."""
         call, then, result, error = outcome
         try:
             if error is not None:
                 raise error
             effects = then(result, self._now_ms())
-        except Exception as problem:  # as if it had happened while the request was handled
+        except Exception as problem:  # as for an exception while the request is handled
             connection = None if call is None else self._connections.open.get(call.connection_id)
             if call is None or connection is None or connection.in_flight is not call:
                 self.log_unexpected(problem, call, None)
@@ -120,29 +121,29 @@ class ServingLoop:
             self.execute_effects(effects)
 
     def wake(self) -> None:
-        """Fire what is due now, at once."""
+        """Fire the due timers now."""
         self._fire_timers()
         self._serving.schedule()
 
     def stop(self) -> None:
-        """Set no timer any more."""
+        """Set no more timers."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def log_unexpected(self, error: Exception, call: Call | None, request: Any) -> None:
-        """Log an unexpected exception, and keep it."""
+        """Log an unexpected exception, and keep it for ``unexpected_errors``."""
         where = f"{call.api.name} v{call.version} of {call.client_id} at {call.client_host}" if call else "the server"
         asked = f", request {_short(request)}" if call else ""
         logger.error("unexpected error in %s%s", where, asked, exc_info=error)
         if len(self.unexpected_errors) < ERRORS_KEPT:
             self.unexpected_errors.append(UnexpectedError(error, call, request))
 
-    # How a round goes.
+    # A round.
 
     def _run_round(self) -> None:
-        """Serve those in line, write the answers, then schedule the next round and set the timer."""
+        """Serve the queues, write the responses, then schedule the next round and set the timer."""
         serving = self._serving
         serving.is_due = False
         serving.began_at = now = serving.loop_time()
@@ -160,17 +161,17 @@ class ServingLoop:
         self._set_timer()
 
     def _flush_cluster(self) -> None:
-        """Let the cluster complete what it put off during the round, before the answers are written."""
+        """Let the cluster complete the deferred work of the round, before the responses are written."""
         try:
             effects = self._cluster.flush(self._now_ms())
-        except Exception as error:  # answers of others are written all the same
+        except Exception as error:  # the responses of others are still written
             self.log_unexpected(error, None, None)
         else:
             if effects:
                 self._apply(effects)
 
     def _serve_line(self, line: deque[ServerConnection | None], until: float) -> None:
-        """Serve those in ``line`` until that moment on the loop's clock, but one of them at least."""
+        """Serve the connections in ``line`` until that time on the loop's clock, but at least one."""
         loop_time, serve_one = self._serving.loop_time, self._serve_one
         while line:
             connection = line.popleft()
@@ -182,7 +183,7 @@ class ServingLoop:
                 return
 
     def _timers_turn(self, line: deque[ServerConnection | None]) -> None:
-        """The connections that were in ``line`` before the timers are served; next are those in the other line."""
+        """The connections in ``line`` before the timers were served; next are those in the other queue."""
         if line is self._serving.fresh:
             self._serving.backlog.append(None)
             return
@@ -196,7 +197,7 @@ class ServingLoop:
         if deadline is not None and deadline <= now_ms:
             try:
                 effects = self._cluster.expire(now_ms)
-            except Exception as error:  # one failed timer must not stop the others
+            except Exception as error:  # a failed timer must not stop the others
                 self._not_before = self._serving.loop_time() + RETRY_AFTER_ERROR_SECONDS
                 self.log_unexpected(error, None, None)
             else:
@@ -208,7 +209,7 @@ class ServingLoop:
         except WireError as problem:
             self._malformed(connection, problem)
             return
-        except Exception as error:  # a fault of the parser must not harm other connections
+        except Exception as error:  # a bug in the parser must not affect other connections
             self.log_unexpected(error, None, None)
             connection.close()
             return
@@ -224,9 +225,9 @@ class ServingLoop:
             if len(effects) == 1 and not self._tracing:
                 (effect,) = effects
                 if type(effect) is Reply and effect[0] is call:
-                    connection.answer(call, effect[1])  # the short way for most requests
+                    connection.answer(call, effect[1])  # the fast path for most requests
                     return
-        except Exception as error:  # any fault of a handler is answered and reported
+        except Exception as error:  # any exception of a handler is answered and logged
             self._fail(connection, call, error)
         else:
             self._apply(effects)
@@ -248,7 +249,7 @@ class ServingLoop:
                     logger.debug("%s is answered %s", connection.peer, _short(response), extra={"call": call})
                 try:
                     connection.answer(call, response)
-                except Exception as error:  # a response that cannot be written is a fault of its handler
+                except Exception as error:  # a response that cannot be encoded is a bug of its handler
                     self._fail(connection, call, error)
             elif isinstance(effect, EmitEvent):
                 if self._listeners:
@@ -257,7 +258,7 @@ class ServingLoop:
                 self._finish(effect)
 
     def _finish(self, effect: Effect) -> None:
-        """End a call without an answer, or with bytes instead of a response."""
+        """End a call without a response, or with bytes instead of a response."""
         if not isinstance(effect, NoReply | CloseConnection | RawReply):
             self.log_unexpected(RuntimeError(f"an effect that is not the server's: {effect!r}"), None, None)
             return
@@ -278,11 +279,11 @@ class ServingLoop:
         for listener in self._listeners:
             try:
                 listener(emitted)
-            except Exception as error:  # a failing listener must not disturb the server
+            except Exception as error:  # a failing listener must not affect the server
                 self.log_unexpected(error, None, None)
 
     def _learn_software(self, connection: ServerConnection, call: Call) -> None:
-        """Note the client's software from ApiVersions, unless the request is about to be refused for its name or version."""
+        """Store the client's software from ApiVersions, unless the request will be refused for its name or version."""
         request = connection.request
         if call.version >= SOFTWARE_NAME_FROM and request is not None and names_its_software(request):
             connection.software = Software(request.client_software_name, request.client_software_version)
@@ -295,9 +296,9 @@ class ServingLoop:
         connection.close()
 
     def _fail(self, connection: ServerConnection, call: Call, error: Exception) -> None:
-        """Answer UNKNOWN_SERVER_ERROR in the API's own shape, or close the connection where that cannot be said.
+        """Respond with UNKNOWN_SERVER_ERROR in the API's format, or close the connection if that is impossible.
 
-        If a name is too long to be encoded, Kafka answers nothing more on that connection, because ``KafkaApis.handleError``
+        If a name is too long to be encoded, Kafka never responds again on that connection, because ``KafkaApis.handleError``
         fails on it, too.
         """
         if isinstance(error, StringTooLongError):
@@ -311,15 +312,15 @@ class ServingLoop:
                 return
         except StringTooLongError:
             return
-        except Exception as another:  # not even the error can be said
+        except Exception as another:  # not even the error response can be encoded
             self.log_unexpected(another, call, connection.request)
         connection.close()
 
     def _set_timer(self) -> None:
         """Set the one timer for the cluster's next deadline.
 
-        A timer that is set for an earlier moment stays: it will find nothing due and set the next one. So a heartbeat, which
-        moves a session's deadline later, costs no timer.
+        A timer for an earlier time stays: it will find nothing due and set the next one. So a heartbeat, which delays a
+        session's deadline, needs no timer.
         """
         deadline_ms = self._cluster.deadline_lower_bound()
         if deadline_ms is None or self._stopped or self._timers_wait:
@@ -338,24 +339,24 @@ class ServingLoop:
         self._timer_is_late_at = at + LATE_SECONDS if delay > 0 else math.inf
 
     def _timer_fired(self) -> None:
-        """Let the timers get in line: after a look at the sockets if they are late."""
+        """Queue the timers: after a poll of the sockets if they are late."""
         self._timer = None
         self._timers_wait = True
         if self._serving.loop_time() >= self._timer_is_late_at:
-            # Callbacks of call_soon run before what the loop finds in the sockets in the same round, hence twice.
+            # Callbacks of call_soon run before those of ready sockets in the same iteration, hence twice.
             self._loop.call_soon(lambda: self._loop.call_soon(self._timers_get_in_line))
         else:
             self._timers_get_in_line()
 
     def _timers_get_in_line(self) -> None:
-        """Get in line. If no round is scheduled, the lines are empty, and the timers fire at once."""
+        """Queue the timers; if no round is scheduled, the queues are empty, and they fire at once."""
         self._serving.fresh.append(None)
         if not self._serving.is_due:
             self._run_round()
 
 
 def _answers(call: Call, in_flight: Call | None) -> bool:
-    """Does an answer to ``call`` answer what is in flight? ApiVersions of an unknown version is answered in another one."""
+    """Is ``call`` the one in flight? The response to an ApiVersions request of an unknown version has another version."""
     return in_flight is not None and call._replace(version=in_flight.version) == in_flight
 
 
