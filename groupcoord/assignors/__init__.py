@@ -1,7 +1,7 @@
-"""Partition assignors: pure functions from subscriptions to assignments.
+"""Partition assignors: pure functions from the subscriptions of a group to an assignment.
 
-Range, round-robin, sticky and cooperative-sticky answer exactly as Kafka's Java classes do, order included; two examples show
-how to write one's own. Nothing in here needs a server:
+Range, round-robin, sticky and cooperative-sticky return exactly what Kafka's Java classes return, order included; two examples
+show how to write custom ones. No server is needed:
 
     from groupcoord.assignors import ASSIGNORS, GroupSubscription, Subscription
 

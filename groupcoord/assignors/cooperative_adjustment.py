@@ -1,4 +1,4 @@
-"""The cooperative protocol: no member gets a partition that another member has yet to revoke (KIP-429)."""
+"""Adjusts an assignment for cooperative rebalancing: no member gets a partition that another has yet to revoke (KIP-429)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,9 +6,9 @@ from groupcoord.assignors.interface import Assignment, Subscription, TopicPartit
 
 
 def changing_hands(members: Mapping[str, Subscription], assignment: Assignment) -> dict[TopicPartition, str]:
-    """What one member owns, is not given again, and another gets → the other.
+    """The partitions that move from the member that owns them to another one → the other.
 
-    By ``owned_partitions`` as they came over the wire, so under the eager protocol this is nothing. Source:
+    Based on ``owned_partitions`` in the subscriptions, so it is empty under the eager protocol. Source:
     ``CooperativeStickyAssignor.computePartitionsTransferringOwnership``.
     """
     added: dict[TopicPartition, str] = {}
@@ -22,9 +22,9 @@ def changing_hands(members: Mapping[str, Subscription], assignment: Assignment) 
 
 
 def withhold(assignment: Assignment, transferring: Mapping[TopicPartition, str]) -> Assignment:
-    """The assignment without what is ``transferring``: those partitions stay unassigned for one rebalance.
+    """The assignment without the ``transferring`` partitions, which stay unassigned for one rebalance.
 
-    Those who lose something see it missing, give it up and join again; in the rebalance that follows it is free.
+    Their owners revoke them and join again; the next rebalance assigns them.
     """
     withheld: dict[str, set[TopicPartition]] = {}
     for partition, member_id in transferring.items():
@@ -36,7 +36,7 @@ def withhold(assignment: Assignment, transferring: Mapping[TopicPartition, str])
 
 
 def in_two_steps(members: Mapping[str, Subscription], assignment: Assignment) -> Assignment:
-    """What an assignor answers that supports the cooperative protocol and in the end wants ``assignment``."""
+    """The first step towards ``assignment`` for an assignor that supports the cooperative protocol."""
     return withhold(assignment, changing_hands(members, assignment))
 
 

@@ -20,17 +20,17 @@ from groupcoord.assignors.java_order import (
 
 
 class RendezvousAssignor(Assignor):
-    """Each partition goes to the subscriber that draws the highest number for it.
+    """Rendezvous hashing: each partition goes to the subscriber with the highest hash for it.
 
-    A static member draws by its instance id, so that it finds its partitions again after a restart; a dynamic one, whose id
-    is new each time, does not.
+    A static member is hashed by its instance id, so that it gets the same partitions after a restart; a dynamic one gets a new
+    id each time, and so other partitions.
     """
 
     name = "rendezvous"
     protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def assign(self, group: GroupSubscription) -> Assignment:
-        """The assignment; what a living member still owns is withheld for one rebalance."""
+        """The assignment; a partition that another member still owns is withheld for one rebalance."""
         members = members_in_hash_order(group)
         table = topic_table(members, group.partitions)
         seeds = {
@@ -61,9 +61,9 @@ _CAPACITY = struct.Struct(">i")
 
 
 class WeightedAssignor(Assignor):
-    """Each partition goes to the subscriber that would then carry least for its capacity.
+    """Each partition goes to the subscriber with the lowest load relative to its capacity, the partition included.
 
-    ``capacity`` is this member's, as a whole number in any unit the group agrees on: one of capacity 2 gets twice as much as
+    ``capacity`` is this member's, an integer in any unit that the group agrees on: a member of capacity 2 gets twice as much as
     one of capacity 1. Raises ValueError if it is not between 1 and 2,147,483,647.
     """
 
@@ -80,7 +80,8 @@ class WeightedAssignor(Assignor):
         return _CAPACITY.pack(self._capacity)
 
     def assign(self, group: GroupSubscription) -> Assignment:
-        """Topics and partitions ascending; what a living member still owns is withheld for one rebalance."""
+        """Assigns topics and partitions in ascending order; a partition that another member still owns is withheld for one
+        rebalance."""
         members = members_in_hash_order(group)
         table = topic_table(members, group.partitions)
         ids = members_in_order(members)
@@ -88,7 +89,7 @@ class WeightedAssignor(Assignor):
         capacities = [capacity_of(members[member_id].user_data) for member_id in ids]
         whole = lcm(*capacities)
         steps = [whole // capacity for capacity in capacities]
-        loads = list(steps)  # what each would carry with one more
+        loads = list(steps)  # the load of each member with one partition more
         pools: dict[tuple[int, ...], MemberHeap] = {}
         assignment: Assignment = {member_id: [] for member_id in members}
         subscribers = subscribers_of(table, members)
@@ -104,7 +105,7 @@ class WeightedAssignor(Assignor):
 
 
 def capacity_of(user_data: bytes | None) -> int:
-    """The capacity in ``user_data``; 1 for a member that says nothing of the kind."""
+    """The capacity in ``user_data``; 1 if it has none."""
     if user_data is None or len(user_data) != _CAPACITY.size:
         return 1
     capacity: int = _CAPACITY.unpack(user_data)[0]

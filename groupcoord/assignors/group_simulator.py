@@ -1,7 +1,7 @@
-"""A group without a server: members join and leave, and each rebalance is computed as its leader would.
+"""Simulates the rebalances of a group without a server: members join and leave, and the assignor runs as in its leader.
 
-Members carry over what their protocol lets them: eager ones what their assignor put into user data, cooperative ones what
-they own. A cooperative rebalance that revokes partitions is followed by another, until none is revoked.
+Members keep state between rebalances as their protocol does: eager ones what their assignor has in user data, cooperative ones
+the partitions that they own. A cooperative rebalance that revokes partitions is followed by another, until none is revoked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from groupcoord.assignors.validation import run_assignor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipChange:
-    """What became of one member: partitions in the order of the assignment they are from."""
+    """The change of one member's partitions, in the order of their assignment."""
 
     kept: Sequence[TopicPartition]
     gained: Sequence[TopicPartition]
@@ -30,7 +30,7 @@ class OwnershipChange:
 
 
 def ownership_changes(before: Assignment, after: Assignment) -> dict[str, OwnershipChange]:
-    """Member id → what became of it; first those of ``after``, then those that are gone."""
+    """Member id → its change; first the members in ``after``, then those that have left."""
     return {
         member_id: _change(before.get(member_id, ()), after.get(member_id, ()))
         for member_id in [*after, *(member_id for member_id in before if member_id not in after)]
@@ -47,45 +47,45 @@ def _change(before: Sequence[TopicPartition], after: Sequence[TopicPartition]) -
 
 
 def spread(assignment: Assignment) -> int:
-    """By how many partitions the fullest member exceeds the emptiest."""
+    """The difference between the largest and the smallest number of partitions of a member."""
     sizes = [len(partitions) for partitions in assignment.values()]
     return max(sizes, default=0) - min(sizes, default=0)
 
 
 def owners(assignment: Assignment) -> dict[TopicPartition, str]:
-    """(topic, partition) → the id of the member to which ``assignment`` gives it."""
+    """(topic, partition) → the id of its owner in ``assignment``."""
     return {partition: member_id for member_id, partitions in assignment.items() for partition in partitions}
 
 
 def count_moved(before: Assignment, after: Assignment) -> int:
-    """How many partitions have another owner than before; those that had none, or have none now, do not count."""
+    """How many partitions have moved to another owner; those without an owner before or after do not count."""
     had: Mapping[TopicPartition, str] = owners(before)
     return sum(had.get(partition, member_id) != member_id for partition, member_id in owners(after).items())
 
 
 MOST_REBALANCES = 10
-"""An assignor that still revokes partitions after so many rebalances will never be done."""
+"""An assignor that still revokes partitions after so many rebalances never converges."""
 
 
 class GroupSimulationError(Exception):
-    """What was asked for cannot happen in a group; the text says why."""
+    """An impossible step; the text tells why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceOutcome:
-    """What one step came to."""
+    """The result of one step."""
 
     assignment: Assignment
     changes: Mapping[str, OwnershipChange]
-    """Compared with the end of the step before; who is gone has lost everything."""
+    """Compared with the previous step; a member that left has lost everything."""
     spread: int
-    """By how many partitions the fullest member exceeds the emptiest."""
+    """The difference between the largest and the smallest number of partitions of a member."""
     moved: int
-    """How many partitions went from one owner to another."""
+    """How many partitions moved from one owner to another."""
     rounds: Sequence[Assignment]
     """The assignment of each rebalance; the last is ``assignment``."""
     remark: str | None
-    """What the assignor has to say of it."""
+    """The assignor's remark about it."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class _Member:
 
 
 class GroupSimulator:
-    """One group whose members all offer the assignor called ``name``, and the topics there are with their partitions."""
+    """A group whose members all use the assignor called ``name``, with ``topics`` and their partition counts."""
 
     def __init__(self, name: str, topics: Mapping[str, int], registry: Registry = ASSIGNORS) -> None:
         self._name = name
@@ -109,20 +109,20 @@ class GroupSimulator:
         self._generation = 0
 
     def join(self, member_id: str, topics: Sequence[str] | None = None) -> None:
-        """A member appears; it wants ``topics``, or all. Raises GroupSimulationError if it is there already."""
+        """Add a member that subscribes to ``topics``, or to all. Raises GroupSimulationError if it exists."""
         if member_id in self._members:
             raise GroupSimulationError(f"{member_id} is a member already")
         wanted = list(self._topics) if topics is None else topics
         self._members[member_id] = _Member(self._registry.create(self._name), wanted)
 
     def leave(self, member_id: str) -> None:
-        """A member goes. Raises GroupSimulationError if there is none of that name."""
+        """Remove a member. Raises GroupSimulationError if it does not exist."""
         if member_id not in self._members:
             raise GroupSimulationError(f"{member_id} cannot leave: there is no such member")
         del self._members[member_id]
 
     def rebalance(self) -> RebalanceOutcome:
-        """All join, one assigns, and so on until nothing is left to be given up.
+        """Rebalance until no member has to revoke anything.
 
         Raises GroupSimulationError if the group is empty, and FaultyAssignorError.
         """
@@ -143,7 +143,7 @@ class GroupSimulator:
         )
 
     def _gave_up(self, rounds: Sequence[Assignment]) -> bool:
-        """Has a cooperative member lost something in the latest round, so that it joins again?"""
+        """Has a cooperative member revoked something in the latest rebalance, so that it joins again?"""
         if self._protocol is RebalanceProtocol.EAGER:
             return False
         before = rounds[-2] if len(rounds) > 1 else self._before

@@ -1,4 +1,4 @@
-"""In which order Kafka's Java walks through members, topics and partitions: it decides ties, so it is part of the result."""
+"""The iteration orders of members, topics and partitions in Kafka's Java assignors, which decide ties; and MemberHeap."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ def java_sorted(texts: Iterable[str]) -> list[str]:
 
 
 def members_in_hash_order(group: GroupSubscription) -> dict[str, Subscription]:
-    """The subscriptions as the leader walks through them: it keeps them in a ``HashMap``."""
+    """The subscriptions in the leader's iteration order, that of a ``HashMap``."""
     return {member_id: group.subscriptions[member_id] for member_id in hash_order(group.subscriptions)}
 
 
@@ -31,9 +31,9 @@ def members_in_order(members: Mapping[str, Subscription]) -> list[str]:
 
 
 def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> dict[str, int]:
-    """Topic → partition count, of those subscribed topics that have partitions, in the order of a ``HashMap``.
+    """Topic → partition count, of subscribed topics that have partitions, in the order of a ``HashMap``.
 
-    This is how every assignor of Kafka begins (``AbstractPartitionAssignor.assign``).
+    Every assignor of Kafka starts with this (``AbstractPartitionAssignor.assign``).
     """
     wanted = frozenset[str]().union(*[subscription.topics for subscription in members.values()])
     present = [topic for topic, count in partitions.items() if count > 0 and topic in wanted]
@@ -41,9 +41,9 @@ def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, in
 
 
 def as_leader(group: GroupSubscription) -> GroupSubscription:
-    """``group`` with its topics in the order in which a leader comes to know them: it collects them from its members.
+    """``group`` with its topics in the leader's order, which collects them from its members.
 
-    Only range shows that order, and only for topics whose names share a bucket of a ``HashMap``.
+    Only range depends on that order, and only for topics whose names share a bucket of a ``HashMap``.
     """
     members = members_in_hash_order(group)
     wanted = hash_order(topic for subscription in members.values() for topic in subscription.topics)
@@ -51,9 +51,9 @@ def as_leader(group: GroupSubscription) -> GroupSubscription:
 
 
 def subscribers_of(topics: Iterable[str], members: Mapping[str, Subscription]) -> dict[str, list[str]]:
-    """Topic → the members that want it, in member order; who names a topic twice counts once.
+    """Topic → its subscribers, in member order; a member that names a topic twice counts once.
 
-    Topics that the same members want share one list: most groups want the same, and then there is one list in all.
+    Topics with the same subscribers share one list: in most groups that is a single list.
     """
     ids = members_in_order(members)
     places: dict[tuple[str, ...], list[int]] = {}
@@ -74,12 +74,12 @@ def subscribers_of(topics: Iterable[str], members: Mapping[str, Subscription]) -
 
 
 def partition_hash(topic_hash: int, partition: int) -> int:
-    """``TopicPartition.hashCode()`` of a topic whose name has the hash ``topic_hash``; only its lower 32 bits count."""
+    """``TopicPartition.hashCode()`` for a topic name with the hash ``topic_hash``; only its lower 32 bits are valid."""
     return 31 * (31 + partition) + topic_hash
 
 
 class PartitionSet:
-    """The ``HashSet<TopicPartition>`` of one topic, as far as its first element is concerned."""
+    """A ``HashSet<TopicPartition>`` with partitions of one topic, of which the first element can be asked."""
 
     __slots__ = ("_capacity", "_hashes", "_topic_hash")
 
@@ -92,18 +92,18 @@ class PartitionSet:
         return len(self._hashes)
 
     def add(self, partition: int) -> None:
-        """Put ``partition`` in; the table doubles past three quarters full."""
+        """Add ``partition``; the table doubles when it is more than three quarters full."""
         unsigned = partition_hash(self._topic_hash, partition) & 0xFFFFFFFF
         self._hashes[partition] = unsigned ^ unsigned >> 16
         while 4 * len(self._hashes) > 3 * self._capacity:
             self._capacity *= 2
 
     def remove(self, partition: int) -> None:
-        """Take ``partition`` out. Raises KeyError."""
+        """Remove ``partition``. Raises KeyError."""
         del self._hashes[partition]
 
     def first(self) -> int:
-        """The partition that comes first: buckets in order, within a bucket in order of insertion."""
+        """The first partition in iteration order: buckets in order, within a bucket the order of insertion."""
         hashes, mask = self._hashes, self._capacity - 1
         return min(hashes, key=lambda partition: hashes[partition] & mask)
 
@@ -114,9 +114,10 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
 
 
 class MemberHeap:
-    """Finds the member that has least. Members are by (size, rank): a member is its rank, and all pools share ``sizes``.
+    """Finds the member with the fewest partitions. Members are ordered by (size, rank) and identified by rank; all heaps share
+    ``sizes``.
 
-    A member that grew is found out when it comes to the top; one that shrank has to be told with ``shrunk``.
+    A member that has grown is noticed when it comes to the top; one that has shrunk must be reported with ``shrunk``.
     """
 
     __slots__ = ("_heap", "_sizes")
@@ -131,11 +132,11 @@ class MemberHeap:
         return bool(self._heap)
 
     def least(self) -> int:
-        """The member that has least; of several the one of lowest rank. The pool must not be empty."""
+        """The member with the fewest partitions, of equal ones that of the lowest rank. The heap must not be empty."""
         heap, sizes = self._heap, self._sizes
         count = len(sizes)
         while True:
-            # Of a member that shrank there are several entries; the one at the top is never more than its size.
+            # A member that has shrunk has several entries; the topmost is never more than its size.
             member = heap[0] % count
             now = sizes[member] * count + member
             if heap[0] == now:
@@ -143,5 +144,5 @@ class MemberHeap:
             heapreplace(heap, now)
 
     def shrunk(self, member: int) -> None:
-        """``member``, one of the pool, has less than before."""
+        """``member`` has fewer partitions than before."""
         heappush(self._heap, self._sizes[member] * len(self._sizes) + member)

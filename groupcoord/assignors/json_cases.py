@@ -1,8 +1,8 @@
-"""Cases in a file: what an assignor is asked, and what it answers, as values of JSON.
+"""Test cases of assignors in JSON: parses a case's input, runs the assignor, and returns its result as JSON values.
 
-The format is that of the table of known answers in this project's tests: a list of objects, each with ``id``, ``assignor``
-(``server-`` before the name of a server-side one), ``partitions_per_topic`` and ``members`` in order of insertion; a member
-has ``id``, ``topics`` and whatever else it says. What is not known is ignored, the expected answers included.
+The format is that of the expected assignments in this project's tests: a list of objects, each with ``id``, ``assignor``
+(``server-`` before the name of a server-side one), ``partitions_per_topic`` and ``members`` in order of insertion; a member has
+``id``, ``topics`` and further fields of its subscription. Unknown fields are ignored, the expected results included.
 """
 
 import base64
@@ -21,7 +21,7 @@ from groupcoord.assignors.interface import (
 )
 from groupcoord.assignors.range_assignor import RangeAssignor
 from groupcoord.assignors.registry import ASSIGNORS
-from groupcoord.assignors.roundrobin import RoundRobinAssignor
+from groupcoord.assignors.round_robin_assignor import RoundRobinAssignor
 from groupcoord.assignors.server_side import (
     SERVER_ASSIGNORS,
     GroupSpec,
@@ -30,26 +30,26 @@ from groupcoord.assignors.server_side import (
     SubscriptionType,
     subscription_type,
 )
-from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY, STICKY, assign_from_previous
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,
     PreviousAssignment,
     previous_of_cooperative,
     previous_of_sticky,
 )
+from groupcoord.assignors.sticky.sticky_assignors import COOPERATIVE_STICKY, STICKY, assign_from_previous
 
 SERVER = "server-"
 
 
 class CaseError(ValueError):
-    """Something in the file is no case; the text says which, and what is wrong with it."""
+    """The file has an invalid case; the text tells which, and why."""
 
 
 def answer_case(case: Any) -> dict[str, Any]:
     """``id``, ``assignor`` and ``assignment``: member → list of [topic, partition], in order (server-side: sorted).
 
-    Sticky ones also have ``path``, constrained or general, and ``transferring``: [topic, partition, new owner]. Where the
-    assignor fails there are ``error``, the name of Kafka's exception, and ``message`` instead. Raises CaseError.
+    Sticky ones also have ``path``, constrained or general, and ``transferring``: [topic, partition, new owner]. If the assignor
+    fails there are ``error``, the name of Kafka's exception, and ``message`` instead. Raises CaseError.
     """
     try:
         head = {"id": case["id"], "assignor": case["assignor"]}
@@ -110,7 +110,7 @@ def spec_of(case: Mapping[str, Any]) -> tuple[GroupSpec, dict[UUID, str]]:
 
 
 def topic_id(text: str) -> UUID:
-    """A topic id from the base64 that Kafka writes it in."""
+    """A topic id from its base64 text."""
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
@@ -157,7 +157,7 @@ def _server_side(name: str, case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _subscription(member: Mapping[str, Any]) -> Subscription:
-    """What the member says on the wire; if the case does not tell, nothing."""
+    """The member's subscription; fields that the case does not have are empty."""
     wire = member.get("wire", {})
     user_data, generation = wire.get("user_data_hex"), wire.get("generation_id", DEFAULT_GENERATION)
     return Subscription(
@@ -187,7 +187,7 @@ def _written(members: Mapping[str, object], assignment: Assignment) -> dict[str,
 
 
 def _known(ids: dict[str, UUID], names: dict[UUID, str], topic: str) -> UUID:
-    """The id of ``topic``; one that the case does not give an id gets one that no other has."""
+    """The id of ``topic``; a topic without an id in the case gets an unused one."""
     if topic not in ids:
         ids[topic] = next(_unused(names))
         names[ids[topic]] = topic

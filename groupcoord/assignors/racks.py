@@ -1,4 +1,5 @@
-"""Racks of members and of replicas, and when they matter (KIP-881). Source: ``AbstractStickyAssignor.RackInfo``."""
+"""Rack-aware assignment (KIP-881): the racks of members and replicas, and whether they matter. Source:
+``AbstractStickyAssignor.RackInfo``."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,12 +10,12 @@ Racks = frozenset[str]
 
 
 def rack_of(subscription: Subscription) -> str | None:
-    """Where the member runs; an empty name is none."""
+    """The member's rack; an empty name counts as none."""
     return subscription.rack_id or None
 
 
 def racks_of_topic(group: GroupSubscription, topic: str) -> list[Racks]:
-    """For each partition of ``topic`` the racks of all its replicas, in or out of sync, alive or not."""
+    """For each partition of ``topic`` the racks of all its replicas, in sync or not, alive or not."""
     known: Sequence[Collection[str | None]] = group.racks.get(topic, ())
     count = group.partitions[topic]
     racks = [frozenset([rack for rack in of_partition if rack is not None]) for of_partition in known[:count]]
@@ -22,9 +23,9 @@ def racks_of_topic(group: GroupSubscription, topic: str) -> list[Racks]:
 
 
 def racks_count(member_racks: Collection[str], partition_racks: Iterable[Racks], prefer: bool) -> bool:
-    """Is there anything to gain by matching racks? (``AbstractPartitionAssignor.useRackAwareAssignment``)
+    """Can matching racks improve anything? (``AbstractPartitionAssignor.useRackAwareAssignment``)
 
-    They matter if a member names its rack, a replica is on such a rack, and not every partition is on every rack.
+    Racks matter if a replica is on the rack of a member, and not every partition is on every rack.
     """
     distinct = set(partition_racks)
     union = frozenset[str]().union(*distinct)
@@ -37,7 +38,7 @@ _NOWHERE: Racks = frozenset()
 
 
 class RackInfo:
-    """The racks of members and of replicas; ``matter`` says whether that has any influence."""
+    """The racks of members and replicas; ``matter`` tells whether they influence the assignment."""
 
     def __init__(self, group: GroupSubscription, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
         self.member_racks = {member_id: rack for member_id in members if (rack := rack_of(members[member_id]))}
@@ -52,13 +53,14 @@ class RackInfo:
         return of_topic[number] if 0 <= number < len(of_topic) else _NOWHERE
 
     def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
-        """Would the member have to read ``partition`` from another rack?"""
+        """Is no replica of ``partition`` on the member's rack?"""
         return (
             self.matter and member_id in self.member_racks and self.member_racks[member_id] not in self.racks(partition)
         )
 
     def sort_by_crowd(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """``partitions`` by how many members have a replica nearby, fewest first; as in Kafka, also if racks do not matter."""
+        """``partitions`` by the number of members on a rack of a replica, fewest first; as in Kafka, also if racks do not
+        matter."""
         if not self.member_racks:
             return partitions
         crowds = self._crowds

@@ -1,4 +1,5 @@
-"""Range: of each topic by itself, a run of partitions for every member (KIP-881 for racks). Source: ``RangeAssignor``."""
+"""The range assignor: per topic, a contiguous range of partitions for each member; rack-aware (KIP-881). Source:
+``RangeAssignor``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,10 @@ NAME = "range"
 
 
 def assign(group: GroupSubscription) -> Assignment:
-    """Give every member of each topic a run of q partitions, and the first r of them one more.
+    """Assign to each subscriber of a topic a contiguous range of q partitions, and to the first r of them one more.
 
-    q and r are partitions divided by subscribers. Members of the same rack as a replica are preferred, but neither balance
-    nor co-partitioning is given up for it.
+    q and r are quotient and remainder of partitions and subscribers. Members on the rack of a replica are preferred, but
+    balance and co-partitioning come first.
     """
     members = members_in_hash_order(group)
     table = topic_table(members, group.partitions)
@@ -25,7 +26,7 @@ def assign(group: GroupSubscription) -> Assignment:
     racks = {member_id: rack for member_id in members if (rack := rack_of(members[member_id])) is not None}
     if racks and _assign_with_racks(group, subscribers, racks, assignment):
         return assignment
-    # Topics that are alike are cut alike, all at once.
+    # Topics with the same partition count and subscribers get the same ranges.
     for (count, of_topics), alike in groupby(table, key=lambda topic: (table[topic], subscribers[topic])):
         topics = list(alike)
         for member_id, run in zip(of_topics, _runs(count, len(of_topics)), strict=True):
@@ -34,7 +35,7 @@ def assign(group: GroupSubscription) -> Assignment:
 
 
 def _runs(partitions: int, subscribers: int) -> list[range]:
-    """Which of so many ``partitions`` each of so many ``subscribers`` gets."""
+    """The range of each of ``subscribers`` members in ``partitions`` partitions."""
     least, more = divmod(partitions, subscribers)
     starts = [least * number + min(number, more) for number in range(subscribers + 1)]
     return [range(start, end) for start, end in pairwise(starts)]
@@ -42,30 +43,30 @@ def _runs(partitions: int, subscribers: int) -> list[range]:
 
 @dataclass(slots=True)
 class _Topic:
-    """One topic while it is given out, rack by rack (``RangeAssignor.TopicAssignmentState``)."""
+    """The state of one topic during the rack-aware assignment (``RangeAssignor.TopicAssignmentState``)."""
 
     name: str
     subscribers: Mapping[str, str | None]
     """Member id → its rack, in member order."""
     racks: Sequence[Racks]
-    """Of each partition; empty if no subscriber says where it runs."""
+    """The racks of each partition; empty if no subscriber has a rack."""
     needs_racks: bool
     remaining: dict[int, None]
-    """Partitions that are not assigned yet, ascending."""
+    """The unassigned partitions, ascending."""
     least: int
-    """What every subscriber gets at least."""
+    """The minimum per subscriber."""
     more: int
-    """How many may still get one more."""
+    """How many subscribers may still get one more than the minimum."""
     counts: dict[str, int]
-    """What each has got."""
+    """The number of partitions that each has."""
 
     def matches(self, member_id: str, partition: int) -> bool:
-        """Is a replica where the member runs? A member that does not say is content with any."""
+        """Is a replica on the member's rack? True for a member without a rack."""
         rack = self.subscribers[member_id]
         return rack is None or (partition < len(self.racks) and rack in self.racks[partition])
 
     def room(self, member_id: str) -> int:
-        """How many more the member may get."""
+        """How many more partitions the member may get."""
         return max(0, self.least + (self.more > 0) - self.counts[member_id])
 
     def give(self, member_id: str, partitions: Sequence[int], assignment: Assignment) -> None:
@@ -78,7 +79,7 @@ class _Topic:
             del self.remaining[partition]
 
     def give_runs(self, may: Callable[[str, int], bool], assignment: Assignment) -> None:
-        """Give each in turn the first partitions that it has room for and ``may`` have."""
+        """Give each member in turn the first partitions for which it has room and that ``may`` allows."""
         for member_id in self.subscribers:
             if not self.remaining:
                 break
@@ -91,7 +92,7 @@ class _Topic:
 def _assign_with_racks(
     group: GroupSubscription, subscribers: Mapping[str, Sequence[str]], racks: Mapping[str, str], assignment: Assignment
 ) -> bool:
-    """Fill ``assignment`` if there is any topic where racks count; says whether there is."""
+    """Fill ``assignment`` if racks matter for any topic; returns whether they do."""
     topics = [_topic(group, name, of_topic, racks) for name, of_topic in subscribers.items()]
     if not any(topic.needs_racks for topic in topics):
         return False
@@ -128,9 +129,9 @@ def _topic(group: GroupSubscription, name: str, of_topic: Sequence[str], racks: 
 
 
 def _give_together(topics: Sequence[_Topic], assignment: Assignment) -> None:
-    """Give partition p of all ``topics`` to one member that is on a rack of each, so that they can be joined.
+    """Give partition p of all ``topics`` to one member on a rack of each (co-partitioning, for joins).
 
-    The topics have the same subscribers and partitions and are given out in step: who has room in one has room in all.
+    The topics have the same subscribers and partitions and are assigned in parallel: a member with room in one has room in all.
     """
     first = topics[0]
     still_open = list(first.subscribers)

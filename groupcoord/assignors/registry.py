@@ -1,4 +1,4 @@
-"""Assignors by name: those that are built in, those a program registers, and those that installed packages bring along."""
+"""The registry of assignors by name: built-in ones, those that a program registers, and those of installed packages."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,18 +12,18 @@ from groupcoord.assignors.interface import (
     RebalanceProtocol,
 )
 from groupcoord.assignors.range_assignor import RangeAssignor
-from groupcoord.assignors.roundrobin import RoundRobinAssignor
-from groupcoord.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
+from groupcoord.assignors.round_robin_assignor import RoundRobinAssignor
+from groupcoord.assignors.sticky.sticky_assignors import CooperativeStickyAssignor, StickyAssignor
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "groupcoord.assignors"
-"""The entry points in which a package names its assignors: ``name = "module:object"``."""
+"""The entry point group of packages with assignors: ``name = "module:object"``."""
 
 
 class UnknownAssignorError(AssignorError):
-    """There is no assignor of that name; the text lists those there are."""
+    """There is no assignor of that name; the text lists the known ones."""
 
 
 def _installed() -> "Iterable[EntryPoint]":
@@ -33,7 +33,7 @@ def _installed() -> "Iterable[EntryPoint]":
 
 
 class Registry:
-    """Names and how to make the assignor of a member from each. ``installed`` lists entry points."""
+    """The known names, each with a factory for a member's assignor. ``installed`` lists entry points."""
 
     def __init__(self, installed: "Callable[[], Iterable[EntryPoint]]" = _installed) -> None:
         self._factories: dict[str, Callable[[], Assignor]] = {
@@ -53,10 +53,10 @@ class Registry:
         *,
         protocols: Collection[RebalanceProtocol] = (RebalanceProtocol.EAGER,),
     ) -> None:
-        """Let ``name`` stand for a class, of which every member gets its own object, or for a function from group to
-        assignment, which supports ``protocols``.
+        """Register ``name`` for a class, of which every member gets its own instance, or for a function from group to
+        assignment that supports ``protocols``.
 
-        Raises ValueError if the name is taken or the class calls itself something else, TypeError if ``what`` cannot assign.
+        Raises ValueError if the name is taken or differs from the name of the class, TypeError if ``what`` is not an assignor.
         """
         if not name or name in self._factories:
             raise ValueError(
@@ -65,7 +65,8 @@ class Registry:
         self._factories[name] = _factory(name, what, protocols)
 
     def create(self, name: str) -> Assignor:
-        """The assignor called ``name``, for one member. Raises UnknownAssignorError, and what loading its package raises."""
+        """A new assignor called ``name``, for one member. Raises UnknownAssignorError, and the errors of importing its
+        package."""
         if name not in self._factories:
             found = next((point for point in self._installed() if point.name == name), None)
             if found is None:
@@ -74,7 +75,7 @@ class Registry:
         return self._factories[name]()
 
     def names(self) -> list[str]:
-        """All names: those of Kafka first."""
+        """All names, Kafka's first."""
         return list(dict.fromkeys([*self._factories, *(point.name for point in self._installed())]))
 
 
@@ -99,7 +100,7 @@ _METHODS = ("assign", "subscription_user_data", "on_assignment")
 
 
 def _rendezvous() -> Assignor:
-    from groupcoord.assignors.example_assignors import RendezvousAssignor  # noqa: PLC0415 - only who uses it needs mmh3
+    from groupcoord.assignors.example_assignors import RendezvousAssignor  # noqa: PLC0415 - needs mmh3
 
     return RendezvousAssignor()
 

@@ -1,4 +1,4 @@
-"""Round-robin: all partitions of all topics in turn to the members in turn. Source: ``RoundRobinAssignor``."""
+"""The round-robin assignor: deals all partitions of all topics to the members in turn. Source: ``RoundRobinAssignor``."""
 
 from bisect import bisect_left
 from itertools import groupby
@@ -17,10 +17,10 @@ NAME = "roundrobin"
 
 
 def assign(group: GroupSubscription) -> Assignment:
-    """Deal the partitions out: topics and partitions ascending, to the next member in the ring that wants the topic.
+    """Deal out the partitions, topics and partitions ascending, each to the next member that subscribes to the topic.
 
-    The ring goes on turning from topic to topic, which is what makes the result even when all want the same. Without
-    members Kafka fails, and so does this: raises JavaFailure.
+    The turn continues from topic to topic, which makes the result balanced when all subscribe to the same topics. Without
+    members Kafka throws; here JavaFailure is raised.
     """
     members = members_in_hash_order(group)
     if not members:
@@ -33,7 +33,7 @@ def assign(group: GroupSubscription) -> Assignment:
     hand = 0
     for subscribers, topics in groupby(java_sorted(table), key=wanted_by.__getitem__):
         partitions = [partition for topic in topics for partition in partitions_of(topic, table[topic])]
-        # Those who do not want the topics are passed over; the others take every n-th partition, from the hand on.
+        # Members that do not subscribe are skipped; each of the others gets every n-th partition.
         places = [place_of[member_id] for member_id in subscribers]
         ctx = bisect_left(places, hand)
         in_turn = places[ctx:] + places[:ctx]

@@ -1,4 +1,4 @@
-"""Subscriptions and assignments between bytes and what assignors see. Source: ``ConsumerProtocol``."""
+"""Serialization of subscriptions and assignments in JoinGroup and SyncGroup. Source: ``ConsumerProtocol``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from groupcoord.protocol import consumer_protocol
 
 
 def write_subscription(subscription: Subscription, version: int = consumer_protocol.HIGHEST_VERSION) -> bytes:
-    """The bytes of ``subscription``, topics and owned partitions sorted as Kafka sorts them."""
+    """The bytes of ``subscription``, with topics and owned partitions sorted as by Kafka."""
     owned = sorted(subscription.owned_partitions, key=lambda partition: (compare_key(partition[0]), partition[1]))
     return consumer_protocol.write_subscription(
         consumer_protocol.ConsumerProtocolSubscription(
@@ -24,7 +24,7 @@ def write_subscription(subscription: Subscription, version: int = consumer_proto
 
 
 def read_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    """The subscription in ``data``; the instance id comes beside it, in JoinGroup. Raises WireError."""
+    """The subscription in ``data``; the instance id comes from JoinGroup. Raises WireError."""
     read = consumer_protocol.read_subscription(data)
     return Subscription(
         topics=read.topics,
@@ -41,7 +41,7 @@ def write_assignment(
     user_data: bytes | None = None,
     version: int = consumer_protocol.HIGHEST_VERSION,
 ) -> bytes:
-    """The bytes that give one member ``partitions``."""
+    """The bytes of an assignment of ``partitions``."""
     return consumer_protocol.write_assignment(
         consumer_protocol.ConsumerProtocolAssignment(
             version=version, assigned_partitions=by_topic(partitions), user_data=user_data
@@ -50,12 +50,12 @@ def write_assignment(
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions that ``data`` gives a member. Raises WireError, also for no bytes: the leader did not mention it."""
+    """The partitions in ``data``. Raises WireError, also for no bytes: the leader did not assign anything to the member."""
     return _flat(consumer_protocol.read_assignment(data).assigned_partitions)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> tuple[consumer_protocol.TopicPartition, ...]:
-    """``partitions`` grouped, topics in order of appearance."""
+    """``partitions`` grouped by topic, in order of appearance."""
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)

@@ -1,7 +1,7 @@
-"""Whether an assignor's answer can be given to the group.
+"""Validates the assignment of an assignor before the leader sends it to the group.
 
-Kafka's leader checks little of this: two members may then read the same partition, or none does.
-Here the join of the leader fails with a text that names what is wrong, and the group tries again.
+Kafka's leader checks little of this: two members may then consume the same partition, or none does. Here the leader's join
+fails with a text that names the faults, and the group tries again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from groupcoord.assignors.interface import (
     RebalanceProtocol,
     TopicPartition,
 )
-from groupcoord.assignors.sticky.assignor import COOPERATIVE_STICKY
+from groupcoord.assignors.sticky.sticky_assignors import COOPERATIVE_STICKY
 
 SHOWN = 3
-"""How many faults are named; the others are only hinted at."""
+"""How many faults are listed."""
 
 
 class FaultyAssignorError(AssignorError):
-    """The assignor called ``name`` failed, or gave an answer with ``faults``."""
+    """The assignor called ``name`` failed, or returned an assignment with ``faults``."""
 
     def __init__(self, name: str, faults: Sequence[str]) -> None:
         super().__init__(f"assignor {name}: " + "; ".join(faults))
@@ -35,7 +35,7 @@ class FaultyAssignorError(AssignorError):
 def run_assignor(
     assignor: Assignor, group: GroupSubscription, protocol: RebalanceProtocol = RebalanceProtocol.EAGER
 ) -> Assignment:
-    """What ``assignor`` answers, once it is known to be sound. Raises FaultyAssignorError, whatever went wrong."""
+    """The validated assignment of ``assignor``. Raises FaultyAssignorError for any error."""
     try:
         answer = assignor.assign(group)
     except Exception as error:
@@ -47,11 +47,11 @@ def run_assignor(
 def check_assignment(
     name: str, group: GroupSubscription, answer: Mapping[str, Sequence[TopicPartition]], protocol: RebalanceProtocol
 ) -> None:
-    """Is ``answer``, of the assignor called ``name``, one that ``group`` can live with? Raises FaultyAssignorError if not.
+    """Validate ``answer``, the assignment of the assignor called ``name``. Raises FaultyAssignorError.
 
-    Exactly the members have entries; each assigned partition exists, is of a subscribed topic, and is assigned once; each
-    partition of a subscribed topic is assigned. Under the cooperative protocol a partition that is owned may be unassigned, and
-    may not be given to another; cooperative-sticky is trusted with that, as in Kafka, since it knows stale claims.
+    Exactly the members have entries; each assigned partition exists, is subscribed by its member, and is assigned once; each
+    partition of a subscribed topic is assigned. Under the cooperative protocol an owned partition may be unassigned, and may
+    not be assigned to another member; cooperative-sticky is trusted with that, as in Kafka, since it resolves stale claims.
     """
     shape = list(islice(_shape(group, answer), SHOWN + 1))
     faults = shape or list(islice(_content(name, group, dict(answer), protocol), SHOWN + 1))  # type: ignore[arg-type]

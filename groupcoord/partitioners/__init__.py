@@ -1,6 +1,6 @@
-"""Which partition a record goes to, and which brokers a partition lives on: pure functions that answer as Kafka does.
+"""Partitioners of producers, and the placement of replicas on brokers: pure functions with the same results as Kafka's.
 
-Chance is an argument everywhere, so that the same chance gives the same answer.
+Randomness is always an argument, so that results can be reproduced.
 """
 
 from groupcoord.partitioners.java_random import JavaRandom, Random

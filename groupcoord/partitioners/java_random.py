@@ -1,4 +1,4 @@
-"""``java.util.Random``, so that what Kafka decides by a seeded chance can be decided again."""
+"""``java.util.Random`` and ``Collections.shuffle``, so that seeded random choices of Kafka come out the same here."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ _MASK = (1 << 48) - 1
 
 
 class Random(Protocol):
-    """A source of chance."""
+    """A source of random numbers."""
 
     def next_int(self, bound: int) -> int:
         """A number from 0 up to, not including, ``bound``."""
@@ -14,7 +14,7 @@ class Random(Protocol):
 
 
 class JavaRandom:
-    """The linear congruential generator of 48 bits; ``seed`` is any Java ``long``."""
+    """The 48-bit linear congruential generator; ``seed`` is any Java ``long``."""
 
     def __init__(self, seed: int) -> None:
         self._state = (seed ^ 0x5DEECE66D) & _MASK
@@ -32,7 +32,7 @@ class JavaRandom:
 def bounded(next_bits: Any, bound: int) -> int:
     """A number below ``bound``, which must be positive, from a generator of bits.
 
-    Multiples are cut off where they would not fit 31 bits, so that every number is as likely as any other.
+    Values beyond the last full multiple of ``bound`` in 31 bits are drawn again, so that all numbers are equally likely.
     """
     number: int = next_bits(31)
     if bound & bound - 1 == 0:
@@ -43,7 +43,7 @@ def bounded(next_bits: Any, bound: int) -> int:
 
 
 def shuffle(items: list[Any], random: Random) -> None:
-    """``Collections.shuffle``: from the end, each changes places with one that is not behind it."""
+    """``Collections.shuffle``: from the end, each item is swapped with one at or before its index."""
     for size in range(len(items), 1, -1):
         other = random.next_int(size)
         items[size - 1], items[other] = items[other], items[size - 1]

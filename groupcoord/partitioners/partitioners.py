@@ -1,8 +1,8 @@
-"""Partitioners that producers take, and the hashes by which the clients of Kafka get from a key to a partition.
+"""Partitioners for producers, and the key hashes of the various Kafka clients.
 
-Clients agree only as far as they use the same hash. aiokafka takes partitioners as they are,
-``AIOKafkaProducer(partitioner=…)``; for kafka-python see :func:`for_kafka_python`. aiokafka does not say which topic a record
-is for or how large it is: ``measuring`` finds the size out, and what is kept for a topic is kept for all of them together.
+Clients agree on partitions only if they use the same hash. aiokafka takes these partitioners directly,
+``AIOKafkaProducer(partitioner=…)``; for kafka-python see :func:`for_kafka_python`. aiokafka passes neither the topic nor the
+size of a record: ``measuring`` provides the size, and state that is per topic otherwise is shared by all topics.
 """
 
 import struct
@@ -24,7 +24,7 @@ def murmur2(data: bytes) -> int:
     whole = length & ~3
     value = _SEED ^ length
     for (word,) in struct.iter_unpack("<I", data[:whole]):
-        word = word * _M & _MASK  # noqa: PLW2901 - stirred, as the algorithm says
+        word = word * _M & _MASK  # noqa: PLW2901 - mixed, as the algorithm says
         value = value * _M & _MASK ^ (word ^ word >> 24) * _M & _MASK
     if length > whole:
         value = (value ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
@@ -51,17 +51,17 @@ def signed(number: int) -> int:
 
 
 def java(key: bytes, count: int) -> int:
-    """Kafka's own: murmur2, among all ``count`` partitions, whether or not they have a leader. An empty key is a key."""
+    """The Java client's: murmur2, over all ``count`` partitions, with or without a leader. An empty key is a key."""
     return positive(murmur2(key)) % count
 
 
 def librdkafka_consistent(key: bytes, count: int) -> int:
-    """What librdkafka does with keys unless it is told otherwise: CRC-32."""
+    """Librdkafka's default for keys: CRC-32."""
     return crc32(key) % count
 
 
 def librdkafka_fnv1a(key: bytes, count: int) -> int:
-    """Librdkafka's ``fnv1a``, and what sarama does with keys unless it is told otherwise."""
+    """Librdkafka's ``fnv1a``, and sarama's default for keys."""
     return abs(signed(fnv1a(key))) % count
 
 
@@ -82,10 +82,10 @@ KEYED: dict[str, Callable[[bytes, int], int]] = {
 
 
 class StickyPartition:
-    """Where records without a key go: to one partition until a batch is full, then to another (KIP-794).
+    """The sticky partition for records without a key: one partition until a batch is full, then another (KIP-794).
 
-    Records that lie in one batch cost the broker less than records that are spread. ``random`` gives any 32-bit integer;
-    ``batch_size`` is in bytes, at least 1. Source: ``BuiltInPartitioner``.
+    Records in one batch cost the broker less than records in many. ``random`` returns any 32-bit integer; ``batch_size`` is in
+    bytes, at least 1. Source: ``BuiltInPartitioner``.
     """
 
     def __init__(self, batch_size: int, random: Callable[[], int]) -> None:
@@ -104,20 +104,21 @@ class StickyPartition:
         return self._current  # type: ignore[return-value]
 
     def appended(self, size: int, available: Sequence[int], count: int, *, batch_full: bool = True) -> None:
-        """A record took ``size`` bytes of the current partition: time to switch?
+        """Record that ``size`` bytes were appended to the current partition, and switch partitions if it is time.
 
-        With a whole batch produced the partition changes, but if the last batch in the queue is not full that waits, up to
-        a second batch size, so that lingering does not tear batches apart.
+        The partition changes after ``batch_size`` bytes, but if the last batch in the queue is not full that waits, up to a
+        second batch size, so that lingering does not split batches.
         """
         self._produced += size
         if self._produced >= self._batch_size * (1 if batch_full else 2):
             self._switch(available, count)
 
     def loads(self, queued: Sequence[int] | None, partitions: Sequence[int] = (), left_out: int = 0) -> None:
-        """Batches queued for each of ``partitions``, those with a leader: prefer the shorter queues from now on.
+        """Prefer partitions with shorter queues: ``queued`` has the number of queued batches of each of ``partitions``, those
+        with a leader.
 
-        ``left_out`` partitions with a leader are not listed because nobody takes what is queued for them. Queues of equal
-        length, or fewer than two, or None, mean no preference.
+        ``left_out`` partitions with a leader are not listed because their broker accepts nothing. Queues of equal length, or
+        fewer than two, or None, mean no preference.
         """
         self._loads = None
         if queued and len(queued) + left_out >= 2 and (left_out or len(set(queued)) > 1):
@@ -143,17 +144,17 @@ DEFAULT_BATCH_SIZE = 16_384
 """Bytes: ``batch.size``."""
 
 ASSUMED_RECORD_SIZE = 1024
-"""Bytes: the size that a record counts with if its size is unknown."""
+"""Bytes: the assumed size of a record of unknown size."""
 
 Serializer = Callable[[Any], bytes | None]
 
 
 class PartitionerError(ValueError):
-    """A custom partitioner named a partition that there is not."""
+    """A custom partitioner returned a partition that does not exist."""
 
 
 class Partitioner(Protocol):
-    """Where a record goes: ``key`` in bytes, all partitions ascending, and those that have a leader."""
+    """Returns the partition of a record from its ``key`` in bytes, all partitions ascending, and those that have a leader."""
 
     def __call__(
         self,
@@ -169,9 +170,9 @@ class Partitioner(Protocol):
 
 
 class DefaultPartitioner:
-    """Kafka's own since 3.3: records with a key by its murmur2, the others to one partition batch by batch (KIP-794).
+    """Kafka's default since 3.3: records with a key by murmur2, the others to a sticky partition (KIP-794).
 
-    ``random`` gives any 32-bit integer. With ``ignore_keys`` all records are taken to have none.
+    ``random`` returns any 32-bit integer. With ``ignore_keys`` keys are ignored.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class DefaultPartitioner:
         topic: str = "",
         size: int = 0,
     ) -> int:
-        """Where the record goes; it counts as appended there. See :class:`Partitioner`."""
+        """The record's partition; the record counts as appended there. See :class:`Partitioner`."""
         size, self._measured = size or self._measured or ASSUMED_RECORD_SIZE, 0
         if key is not None and not self._ignore_keys:
             return all_partitions[java(key, len(all_partitions))]
@@ -204,7 +205,7 @@ class DefaultPartitioner:
         return partition if partition in all_partitions else all_partitions[partition % count]
 
     def measuring(self, serializer: Serializer = lambda value: value) -> Serializer:
-        """``serializer``, as a producer's ``value_serializer``, that also tells how large the next record is."""
+        """``serializer``, for a producer's ``value_serializer``, that also tells the size of the next record."""
 
         def measure(value: Any) -> bytes | None:
             data = serializer(value)
@@ -215,7 +216,7 @@ class DefaultPartitioner:
 
 
 class KeyHashPartitioner:
-    """Records with a key by ``hashed`` (see :data:`KEYED`), the others by ``otherwise``."""
+    """Records with a key by the hash ``hashed`` (see :data:`KEYED`), the others by ``otherwise``."""
 
     def __init__(self, hashed: Callable[[bytes, int], int], otherwise: Partitioner) -> None:
         self._hashed = hashed
@@ -237,7 +238,7 @@ class KeyHashPartitioner:
 
 
 class RoundRobinPartitioner:
-    """One after the other among those that have a leader, whatever the key (``RoundRobinPartitioner``, 2.4 and later)."""
+    """Round-robin over the partitions that have a leader, ignoring keys (``RoundRobinPartitioner``, 2.4 and later)."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -251,7 +252,7 @@ class RoundRobinPartitioner:
         topic: str = "",
         size: int = 0,  # noqa: ARG002 - as every partitioner is called
     ) -> int:
-        """See :class:`Partitioner`. Without any leader it is one after the other of all."""
+        """See :class:`Partitioner`. Without any leader, round-robin over all partitions."""
         number = positive(self._counts[topic])
         self._counts[topic] += 1
         among = sorted(available) or all_partitions
@@ -259,7 +260,7 @@ class RoundRobinPartitioner:
 
 
 class CustomPartitioner:
-    """``choose`` says which: a function of the key in bytes and the number of partitions."""
+    """A partitioner from ``choose``, a function of the key in bytes and the number of partitions."""
 
     def __init__(self, choose: Callable[[bytes | None, int], int]) -> None:
         self._choose = choose
@@ -283,7 +284,7 @@ class CustomPartitioner:
 
 
 def for_kafka_python(partitioner: Partitioner) -> Any:
-    """``partitioner`` as ``KafkaProducer(partitioner=…)`` of kafka-python 3 wants it; needs kafka-python."""
+    """``partitioner`` for ``KafkaProducer(partitioner=…)`` of kafka-python 3; needs kafka-python."""
     from kafka.partitioner import Partitioner as Base  # noqa: PLC0415 - optional
 
     class Adapter(Base):  # type: ignore[misc]

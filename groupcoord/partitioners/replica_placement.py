@@ -1,11 +1,10 @@
-"""Which brokers a partition lives on: as Kafka's command line decides it, and as a KRaft controller does for new topics.
+"""Replica placement: the brokers of each partition, as assigned by ``AdminUtils`` and by ``StripedReplicaPlacer``.
 
-Sources: ``AdminUtils``, which brokers used while there was ZooKeeper, and ``StripedReplicaPlacer``.
-
-``AdminUtils``: first replicas go round the brokers; the others follow at a distance that grows by one each time round, so that
-a broker's partitions do not all have their second replica on the same other broker. ``StripedReplicaPlacer``: replicas are
-striped over racks, leaders go round all brokers that are up, and brokers that are down come last within their rack. When
-everybody up has led once, the order is shuffled so that the same sets do not come again.
+``AdminUtils``, which brokers used with ZooKeeper and command-line tools still use: first replicas rotate over the brokers; the
+others follow at a distance that grows by one each round, so that the partitions of a broker do not all have their second
+replica on the same other broker. ``StripedReplicaPlacer``, of the KRaft controller for new topics: replicas are striped over
+racks, leaders rotate over all unfenced brokers, and fenced brokers come last within their rack. When all have led once, the
+order is shuffled so that the same sets do not repeat.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,14 +16,14 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class BrokerRack(NamedTuple):
-    """A broker, and its rack if it says."""
+    """A broker, and its rack if it has one."""
 
     id: int
     rack: str | None = None
 
 
 class PlacementError(Exception):
-    """There is no placement; ``code`` is what a broker would answer."""
+    """There is no valid placement; ``code`` is the error of a broker."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -42,8 +41,8 @@ def assign_replicas(
 ) -> dict[int, list[int]]:
     """Partition → its brokers, the preferred leader first; for ``partitions`` partitions from ``first_partition`` on.
 
-    ``start`` and ``shift`` are drawn at random by Kafka, each below the number of brokers. If any broker has a rack all need
-    one, and the replicas of a partition are spread over as many racks as there are. Raises PlacementError.
+    Kafka draws ``start`` and ``shift`` at random, each below the number of brokers. If any broker has a rack all need one, and
+    the replicas of a partition are spread over as many racks as possible. Raises PlacementError.
     """
     if partitions <= 0:
         raise PlacementError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
@@ -71,7 +70,7 @@ def assign_replicas(
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """The brokers such that neighbours are in different racks: one of each rack in turn, racks by name, brokers by id."""
+    """The brokers in an order with neighbours in different racks: one of each rack in turn, racks by name, brokers by id."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker], []).append(broker)
@@ -80,7 +79,7 @@ def rack_alternated(racks: Mapping[int, str]) -> list[int]:
 
 
 def _spread_over_racks(row: Sequence[int], racks: Mapping[int, str], first: int, shift: int, factor: int) -> list[int]:
-    """Pass over a broker that has a replica, and a rack that has one as long as another has none."""
+    """Skip a broker that has a replica, and a rack that has one while another has none."""
     number_of_racks = len(set(racks.values()))
     replicas = [row[first]]
     used = {racks[row[first]]}
@@ -99,7 +98,7 @@ def _follower(first: int, shift: int, number: int, row: Sequence[int]) -> int:
 
 
 class UsableBroker(NamedTuple):
-    """A registered broker; ``fenced`` means that it is down, or not up yet."""
+    """A registered broker; ``fenced`` ones are down or starting."""
 
     id: int
     rack: str | None = None
@@ -109,7 +108,7 @@ class UsableBroker(NamedTuple):
 def place_replicas(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, random: Random
 ) -> list[list[int]]:
-    """For each partition its brokers, the preferred leader first. Raises PlacementError."""
+    """The brokers of each partition, the preferred leader first. Raises PlacementError."""
     brokers = list(brokers)
     stripes = _Stripes(brokers, random)
     unfenced = sum(not broker.fenced for broker in brokers)
@@ -118,7 +117,7 @@ def place_replicas(
 
 
 def check_replication_factor(replication_factor: int, *, unfenced: int, registered: int) -> None:
-    """Can a partition have so many replicas, where so many brokers are up and known? Raises PlacementError."""
+    """Check that a partition can have that many replicas with these numbers of brokers. Raises PlacementError."""
     if replication_factor <= 0:
         text = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
     elif unfenced == 0:
@@ -134,7 +133,7 @@ def check_replication_factor(replication_factor: int, *, unfenced: int, register
 
 
 class _Ring:
-    """The brokers of one rack that are all up, or all down."""
+    """The brokers of one rack that are all fenced, or all unfenced."""
 
     def __init__(self, brokers: Iterable[int], random: Random) -> None:
         self.brokers = sorted(brokers)
@@ -143,7 +142,7 @@ class _Ring:
         self._offset = random.next_int(len(self.brokers)) if self.brokers else 0
 
     def next(self, epoch: int) -> int | None:
-        """The next one; none is named twice in an epoch, and each epoch starts one further on."""
+        """The next broker; none twice in an epoch, and each epoch starts with the next one."""
         if self._epoch != epoch and self.brokers:
             self._epoch, self._index = epoch, 0
             self._offset = (self._offset + 1) % len(self.brokers)
@@ -166,7 +165,7 @@ class _Stripes:
     def __init__(self, brokers: list[UsableBroker], random: Random) -> None:
         self._random = random
         self._unfenced = sum(not broker.fenced for broker in brokers)
-        # Chance is drawn in the order of a HashMap of optional names.
+        # Random numbers are drawn in the order of a HashMap of optional names.
         names = hash_map_order(
             [broker.rack for broker in brokers], lambda name: string_hash(name) if name is not None else 0
         )
@@ -198,7 +197,7 @@ class _Stripes:
         at = self._offset
         while len(replicas) < replication_factor:
             if at == skip:
-                skip = None  # the leader's rack has had its turn
+                skip = None  # the leader's rack was used
             elif (broker := self._racks[self._names[at]].next(self._epoch)) is not None:
                 replicas.append(broker)
             at = (at + 1) % len(self._names)

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from groupcoord.assignors.sticky import assignor as sticky
+from groupcoord.assignors.sticky import sticky_assignors as sticky
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.client import client_errors
 from groupcoord.client.error_reactions import ErrorReaction

@@ -6,9 +6,9 @@ from groupcoord.assignors import GroupSubscription, JavaFailure, Subscription, i
 from groupcoord.assignors.cooperative_adjustment import changing_hands, withhold
 from groupcoord.assignors.interface import RebalanceProtocol
 from groupcoord.assignors.range_assignor import RangeAssignor
-from groupcoord.assignors.roundrobin import RoundRobinAssignor
-from groupcoord.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
+from groupcoord.assignors.round_robin_assignor import RoundRobinAssignor
 from groupcoord.assignors.sticky.previous_assignment import read_cooperative, read_sticky, write_sticky
+from groupcoord.assignors.sticky.sticky_assignors import CooperativeStickyAssignor, StickyAssignor
 
 NOBODY = GroupSubscription(subscriptions={}, partitions={"orders": 3})
 

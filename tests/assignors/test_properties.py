@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from groupcoord.assignors import ASSIGNORS, Assignment, GroupSubscription, Subscription
 from groupcoord.assignors.group_simulator import GroupSimulator, count_moved, owners, ownership_changes, spread
 from groupcoord.assignors.interface import RebalanceProtocol
-from groupcoord.assignors.sticky.assignor import assign_sticky
 from groupcoord.assignors.sticky.previous_assignment import write_sticky
+from groupcoord.assignors.sticky.sticky_assignors import assign_sticky
 from groupcoord.assignors.validation import run_assignor
 
 pytestmark = pytest.mark.slow

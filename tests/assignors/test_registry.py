@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.assignors import Assignment, Assignor, FunctionAssignor, GroupSubscription, RebalanceProtocol
 from groupcoord.assignors.registry import ASSIGNORS, GROUP, Registry, UnknownAssignorError
-from groupcoord.assignors.sticky.assignor import StickyAssignor
+from groupcoord.assignors.sticky.sticky_assignors import StickyAssignor
 
 EVERYTHING = GroupSubscription(subscriptions={}, partitions={})
 

@@ -20,8 +20,8 @@ from groupcoord.assignors.server_side import (
     assign_uniform,
     subscription_type,
 )
-from groupcoord.assignors.server_side.spec import uuid_order
-from groupcoord.assignors.server_side.uniform import MemberAssignmentBalancer
+from groupcoord.assignors.server_side.group_spec import uuid_order
+from groupcoord.assignors.server_side.uniform_assignor import MemberAssignmentBalancer
 from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 
 HOMOGENEOUS, HETEROGENEOUS = SubscriptionType.HOMOGENEOUS, SubscriptionType.HETEROGENEOUS

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.assignors import GroupSubscription, Subscription
-from groupcoord.assignors.sticky import general
-from groupcoord.assignors.sticky.assignor import assign_sticky
-from groupcoord.assignors.sticky.general import PartitionMovements, balance_score
+from groupcoord.assignors.sticky import general_assignment_builder as general
+from groupcoord.assignors.sticky.general_assignment_builder import PartitionMovements, balance_score
 from groupcoord.assignors.sticky.previous_assignment import (
     PreviousAssignment,
     UnreadableUserData,
@@ -23,6 +22,7 @@ from groupcoord.assignors.sticky.previous_assignment import (
     write_cooperative,
     write_sticky,
 )
+from groupcoord.assignors.sticky.sticky_assignors import assign_sticky
 
 EVERYTHING = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
 

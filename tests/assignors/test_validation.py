@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import FunctionAssignor, GroupSubscription, RebalanceProtocol, Subscription
-from groupcoord.assignors.sticky.assignor import StickyAssignor
+from groupcoord.assignors.sticky.sticky_assignors import StickyAssignor
 from groupcoord.assignors.validation import FaultyAssignorError, check_assignment, run_assignor
 
 GROUP = GroupSubscription(

@@ -10,8 +10,8 @@ from groupcoord.assignors.interface import Assignor, RebalanceProtocol
 from groupcoord.assignors.java_order import members_in_hash_order
 from groupcoord.assignors.json_cases import answer_case, group_of
 from groupcoord.assignors.range_assignor import RangeAssignor
-from groupcoord.assignors.roundrobin import RoundRobinAssignor
-from groupcoord.assignors.sticky.assignor import (
+from groupcoord.assignors.round_robin_assignor import RoundRobinAssignor
+from groupcoord.assignors.sticky.sticky_assignors import (
     CooperativeStickyAssignor,
     StickyAssignor,
     assign_cooperative,

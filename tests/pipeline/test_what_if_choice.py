@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.assignors import ASSIGNORS, Assignment, Assignor, GroupSubscription, Registry
 from groupcoord.assignors.example_assignors import WeightedAssignor, capacity_of
-from groupcoord.assignors.sticky.assignor import StickyAssignor
+from groupcoord.assignors.sticky.sticky_assignors import StickyAssignor
 from groupcoord.pipeline.assignor_replay.assignor_choice import choices
 from groupcoord.pipeline.errors import PipelineError
 

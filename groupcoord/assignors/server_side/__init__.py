@@ -1,12 +1,10 @@
-"""The assignors that run on the broker, as of Kafka 4.3.1: uniform and range (KIP-848), and simple, of share groups (KIP-932).
+"""The server-side assignors of Kafka 4.3.1: uniform and range (KIP-848), and simple for share groups (KIP-932).
 
-They see topics by id and what each member is meant to have, and answer what it is to be meant to have next. They look at no
-racks and have no second rounds: how members get from one target to the next is not their concern.
+They take topic ids and the current target assignment, and return the next target assignment. They ignore racks, and the
+transition of members from one target to the next is not their task.
 """
 
-from groupcoord.assignors.server_side.range_assignor import SERVER_ASSIGNORS, assign_range
-from groupcoord.assignors.server_side.simple import assign_simple
-from groupcoord.assignors.server_side.spec import (
+from groupcoord.assignors.server_side.group_spec import (
     GroupSpec,
     MemberSubscription,
     MemberTarget,
@@ -15,7 +13,10 @@ from groupcoord.assignors.server_side.spec import (
     TargetAssignment,
     subscription_type,
 )
-from groupcoord.assignors.server_side.uniform import assign_uniform
+from groupcoord.assignors.server_side.range_assignor import assign_range
+from groupcoord.assignors.server_side.registry import SERVER_ASSIGNORS
+from groupcoord.assignors.server_side.simple_assignor import assign_simple
+from groupcoord.assignors.server_side.uniform_assignor import assign_uniform
 
 __all__ = [
     "SERVER_ASSIGNORS",

@@ -1,4 +1,4 @@
-"""What a server-side assignor sees and answers. Sources: ``GroupSpec``, ``MemberSubscription``, ``GroupAssignment``."""
+"""The input and output of server-side assignors. Sources: ``GroupSpec``, ``MemberSubscription``, ``GroupAssignment``."""
 
 import base64
 import enum
@@ -14,12 +14,12 @@ from groupcoord.core.java_hash_order import hash_order, uuid_hash
 from groupcoord.core.java_map import IntSet, JavaMap, copied_set, table_size
 
 MemberTarget: TypeAlias = Mapping[UUID, Sequence[int]]
-"""Topic id → partitions, each once, both in the order of Kafka's maps, which is the order that they have in a record."""
+"""Topic id → partitions, in the order of Kafka's maps, which is also that in the record."""
 
 TargetAssignment: TypeAlias = Mapping[str, MemberTarget]
-"""Member id → what it is to be meant to have; an entry for every member.
+"""Member id → its target; every member has an entry.
 
-For a member that is meant to have the same partitions as before, Kafka writes no record, and the order means nothing."""
+If the target of a member has the same partitions as before, Kafka writes no record, and the order does not matter."""
 
 
 class PartitionAssignorError(AssignorError):
@@ -27,7 +27,7 @@ class PartitionAssignorError(AssignorError):
 
 
 class SubscriptionType(enum.Enum):
-    """Do all members want the same?"""
+    """Do all members subscribe to the same topics?"""
 
     HOMOGENEOUS = "HOMOGENEOUS"
     HETEROGENEOUS = "HETEROGENEOUS"
@@ -35,43 +35,43 @@ class SubscriptionType(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSubscription:
-    """One member: what it wants, and what it is meant to have so far."""
+    """One member: its subscription, and its current target."""
 
     topic_ids: Sequence[UUID] = ()
-    """The topics it wants, each once, in the order of Java's set of their names (``TopicIds``)."""
+    """The subscribed topics, in the order of Java's set of their names (``TopicIds``)."""
     unknown_topics: int = 0
-    """How many names it subscribes to besides, of topics that do not exist: Kafka makes room for them, too."""
+    """The number of further subscribed names, of topics that do not exist: they count in the size of Kafka's map."""
     assigned: MemberTarget = field(default_factory=dict)
-    """What it is meant to have so far, in the order in which its record has it."""
+    """The current target, in the order of its record."""
     instance_id: str | None = None
     rack_id: str | None = None
-    """Kafka shows it to assignors, but none of Kafka's own looks at it."""
+    """Passed to assignors by Kafka, but ignored by all of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
-    """A group: its members in the order in which they were put into the coordinator's map, and the topics there are."""
+    """A group: its members in the order in which they were added to the coordinator's map, and its topics."""
 
     members: Mapping[str, MemberSubscription]
     subscription_type: SubscriptionType
     partitions: Mapping[UUID, int]
-    """Topic id → how many partitions it has."""
+    """Topic id → number of partitions."""
     assignable: Mapping[UUID, Collection[int]] | None = None
-    """Topic id → the partitions that may be given out, for a share group; None: all."""
+    """Topic id → the partitions of a share group that can be assigned; None: all."""
 
     def member_ids(self) -> list[str]:
-        """The members in the order in which the assignors walk through them: that of a ``HashMap``."""
+        """The members in the iteration order of the assignors, that of a ``HashMap``."""
         return hash_order(self.members)
 
     def assigned(self, member_id: str) -> list[tuple[UUID, list[int]]]:
-        """What the member has, in the order of the map that Kafka makes of its record (``Assignment.fromRecord``)."""
+        """The member's current target, in the order of the map that Kafka makes of its record (``Assignment.fromRecord``)."""
         topics: JavaMap[UUID, list[int]] = JavaMap(uuid_hash)
         for topic_id, partitions in self.members[member_id].assigned.items():
             topics.put(topic_id, copied_set(partitions).listed())
         return topics.items()
 
     def partition_count(self, topic_id: UUID) -> int:
-        """How many partitions the topic has. Raises PartitionAssignorError if it does not exist."""
+        """The number of partitions of the topic. Raises PartitionAssignorError if it does not exist."""
         if topic_id not in self.partitions:
             text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
             raise PartitionAssignorError(
@@ -80,7 +80,7 @@ class GroupSpec:
         return self.partitions[topic_id]
 
     def assignable_partitions(self, topic_id: UUID) -> list[int]:
-        """The partitions of the topic that may be given out, ascending. Raises PartitionAssignorError."""
+        """The partitions of the topic that can be assigned, ascending. Raises PartitionAssignorError."""
         every = range(self.partition_count(topic_id))
         if self.assignable is None:
             return list(every)
@@ -89,7 +89,7 @@ class GroupSpec:
 
 
 class ChangedTarget:
-    """What a member had (``GroupSpec.assigned``), copied to be changed, as ``AssignorHelpers.deepCopyAssignment`` does it."""
+    """A copy of a member's target (``GroupSpec.assigned``) for changes, as made by ``AssignorHelpers.deepCopyAssignment``."""
 
     __slots__ = ("_topics",)
 
@@ -99,38 +99,36 @@ class ChangedTarget:
             self._topics.put(topic_id, copied_set(partitions))
 
     def add(self, topic_id: UUID, partition: int, size: int = 16) -> None:
-        """Give it a partition; ``size`` is how many buckets Kafka gives to a new set."""
+        """Add a partition; ``size`` is the number of buckets of a new Java set."""
         self._topics.computed(topic_id, partial(IntSet, size)).add(partition)
 
     def add_run(self, topic_id: UUID, partitions: Sequence[int]) -> None:
-        """Give it partitions of one topic."""
-        for _ in partitions[
-            :2
-        ]:  # that the map is asked again may let it grow; that it is asked more often changes nothing
+        """Add partitions of one topic."""
+        for _ in partitions[:2]:  # a second lookup may resize Kafka's map; further ones change nothing
             given = self._topics.computed(topic_id, IntSet)
         for partition in partitions:
             given.add(partition)
 
     def remove(self, topic_id: UUID, partition: int) -> None:
-        """Take a partition away; its topic stays, even with none. Raises KeyError."""
+        """Remove a partition; its topic stays, even without partitions. Raises KeyError."""
         self._topics[topic_id].remove(partition)
 
     def remove_topic(self, topic_id: UUID) -> None:
-        """Take a topic away. Raises KeyError."""
+        """Remove a topic. Raises KeyError."""
         self._topics.remove(topic_id)
 
     def remove_if_empty(self, topic_id: UUID) -> None:
-        """Take a topic away that has no partitions left. Raises KeyError."""
+        """Remove a topic if it has no partitions left. Raises KeyError."""
         if not self._topics[topic_id]:
             self._topics.remove(topic_id)
 
     def target(self) -> MemberTarget:
-        """What it has now, in Java's order."""
+        """The target, in Java's order."""
         return {topic_id: partitions.listed() for topic_id, partitions in self._topics.items()}
 
 
 def subscription_type(members: Mapping[str, MemberSubscription]) -> SubscriptionType:
-    """Homogeneous if every topic that is wanted is wanted by all, as the group itself counts it."""
+    """Homogeneous if all members subscribe to every topic that anyone subscribes to, as the group counts it."""
     wanted = Counter(topic_id for member in members.values() for topic_id in dict.fromkeys(member.topic_ids))
     same = all(count == len(members) for count in wanted.values())
     return SubscriptionType.HOMOGENEOUS if same else SubscriptionType.HETEROGENEOUS
@@ -146,24 +144,24 @@ def _signed(half: int) -> int:
 
 
 class ChangedTargets:
-    """The targets of ``spec.member_ids()``, by their places there: what a member has, until it is changed."""
+    """The targets of ``spec.member_ids()``, by index; copied only when they change."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec, self._member_ids = spec, spec.member_ids()
         self._changed: dict[int, ChangedTarget] = {}
 
     def change(self, number: int) -> ChangedTarget:
-        """The target of a member, to be changed."""
+        """The target of a member, for changes."""
         if number not in self._changed:
             self._changed[number] = ChangedTarget(self._spec.assigned(self._member_ids[number]))
         return self._changed[number]
 
     def clear(self) -> None:
-        """Nobody has anything."""
+        """Remove all partitions of all members."""
         self._changed = {number: ChangedTarget(()) for number in range(len(self._member_ids))}
 
     def target(self) -> TargetAssignment:
-        """The assignment of every member."""
+        """The target assignment of all members."""
         return {
             member_id: self._changed[number].target()
             if number in self._changed

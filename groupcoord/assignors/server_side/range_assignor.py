@@ -1,24 +1,22 @@
-"""The range assignor, and all three by name. Sources: ``RangeAssignor``, ``UniformAssignor`` and ``SimpleAssignor``."""
+"""The server-side range assignor (KIP-848). Source: ``RangeAssignor``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from groupcoord.assignors.server_side.simple import assign_simple
-from groupcoord.assignors.server_side.spec import (
+from groupcoord.assignors.server_side.group_spec import (
     GroupSpec,
     PartitionAssignorError,
     SubscriptionType,
     TargetAssignment,
 )
-from groupcoord.assignors.server_side.uniform import assign_uniform
 from groupcoord.core.java_hash_order import compare_key, uuid_hash
 from groupcoord.core.java_map import JavaMap, size_for
 
 
 def assign_range(spec: GroupSpec) -> TargetAssignment:
-    """Of each topic a run of partitions to every subscriber, static members first. Raises PartitionAssignorError.
+    """Assign a contiguous range of each topic to each subscriber, static members first. Raises PartitionAssignorError.
 
-    Previous assignments do not matter. A homogeneous group is taken to subscribe to the topics of its first member.
+    The current assignment is ignored. All members of a homogeneous group are taken to subscribe to the topics of the first one.
     """
 
     def key(member_id: str) -> tuple[bool, bytes]:
@@ -51,7 +49,7 @@ def assign_range(spec: GroupSpec) -> TargetAssignment:
 
 
 def _walked(topic_ids: Sequence[UUID], unknown_topics: int = 0) -> list[UUID]:
-    """The topics in the order in which Kafka's map of a member's assignment has them."""
+    """The topics in the order of Kafka's map of a member's assignment."""
     topics: JavaMap[UUID, None] = JavaMap(uuid_hash, size_for(len(topic_ids) + unknown_topics))
     for topic_id in topic_ids:
         topics.put(topic_id, None)
@@ -59,18 +57,10 @@ def _walked(topic_ids: Sequence[UUID], unknown_topics: int = 0) -> list[UUID]:
 
 
 def _runs(partitions: int, members: int) -> Iterator[range]:
-    """``partitions`` cut into a run for each of the members, the longer ones first; then empty ones without end."""
+    """``partitions`` split into a range per member, the longer ones first; then endless empty ranges."""
     least, more = divmod(partitions, members)
     start = end = 0
     while True:
         start, end = end, min(partitions, end + least + (more > 0))
         more -= 1
         yield range(start, end)
-
-
-SERVER_ASSIGNORS: dict[str, Callable[[GroupSpec], TargetAssignment]] = {
-    "uniform": assign_uniform,
-    "range": assign_range,
-    "simple": assign_simple,
-}
-"""Kafka's names: uniform and range are those of ``group.consumer.assignors``, simple is that of share groups."""

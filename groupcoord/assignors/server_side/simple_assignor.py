@@ -1,7 +1,7 @@
-"""The simple assignor of share groups (KIP-932), where members may share a partition.
+"""The simple assignor of share groups (KIP-932), in which several members can have the same partition.
 
-Sources: ``SimpleAssignor``, ``SimpleHomogeneousAssignmentBuilder``, ``SimpleHeterogeneousAssignmentBuilder``. The two builders
-take the same steps, one for all topics together, the other for each topic by itself.
+Sources: ``SimpleAssignor``, ``SimpleHomogeneousAssignmentBuilder``, ``SimpleHeterogeneousAssignmentBuilder``. Both builders do
+the same, one for all topics together, the other topic by topic.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from math import ceil
 from uuid import UUID
 
 from groupcoord.assignors.interface import JavaFailure
-from groupcoord.assignors.server_side.spec import (
+from groupcoord.assignors.server_side.group_spec import (
     ChangedTargets,
     GroupSpec,
     SubscriptionType,
@@ -22,9 +22,9 @@ TopicIdPartition = tuple[UUID, int]
 
 
 def assign_simple(spec: GroupSpec) -> TargetAssignment:
-    """Every partition to as many members as it takes for each to have some, evenly and with few changes.
+    """Assign each partition to as many members as needed for each member to have some, balanced and with few changes.
 
-    Raises PartitionAssignorError if a topic does not exist, JavaFailure where Kafka's class fails.
+    Raises PartitionAssignorError if a topic does not exist, JavaFailure where Kafka's class throws.
     """
     builder = _Builder(spec)
     if spec.subscription_type is SubscriptionType.HOMOGENEOUS:
@@ -35,7 +35,7 @@ def assign_simple(spec: GroupSpec) -> TargetAssignment:
 
 
 class _Builder:
-    """Members are numbers: their places in ``GroupSpec.member_ids``."""
+    """Builds the target assignment. Members are numbers: their indexes in ``GroupSpec.member_ids``."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -44,11 +44,11 @@ class _Builder:
         self._targets = ChangedTargets(spec)
 
     def target(self) -> TargetAssignment:
-        """What has come of it."""
+        """The target assignment so far."""
         return self._targets.target()
 
     def assign_together(self) -> None:
-        """All topics in one: every member wants what the first one wants."""
+        """Assign all topics together: every member subscribes to the topics of the first one."""
         wanted = list(self._spec.members[self._member_ids[0]].topic_ids) if self._member_ids else []
         for number, assigned in enumerate(self._assigned):
             for topic_id in assigned.keys() - set(wanted):
@@ -56,7 +56,7 @@ class _Builder:
         self._share(wanted, range(len(self._member_ids)), _hash)
 
     def assign_each_topic(self) -> None:
-        """One topic after the other. What members have of a topic that nobody wants any more stays with them."""
+        """Assign topic by topic. Members keep partitions of topics to which nobody subscribes any more."""
         subscribers: dict[UUID, list[int]] = {}
         for number, member_id in enumerate(self._member_ids):
             for topic_id in self._spec.members[member_id].topic_ids:
@@ -65,7 +65,7 @@ class _Builder:
             self._targets.clear()
         topics: JavaMap[UUID, list[int]] = JavaMap(uuid_hash)
         for topic_id, members in subscribers.items():
-            self._spec.partition_count(topic_id)  # all of them must exist before the first is given out
+            self._spec.partition_count(topic_id)  # raises if any topic does not exist, before the first is assigned
             topics.put(topic_id, members)
         for topic_id, members in topics.items():
             self._share([topic_id], members, lambda key: key[1])
@@ -73,11 +73,11 @@ class _Builder:
     def _share(
         self, topic_ids: Sequence[UUID], members: Sequence[int], hash_code: Callable[[TopicIdPartition], int]
     ) -> None:
-        """Give out the partitions of the topics to ``members``."""
+        """Assign the partitions of the topics to ``members``."""
         given_out = [
             (topic_id, partition) for topic_id in topic_ids for partition in self._spec.assignable_partitions(topic_id)
         ]
-        sharing = -(-len(members) // len(given_out)) if given_out else 0  # so many are to share a partition
+        sharing = -(-len(members) // len(given_out)) if given_out else 0  # the number of members per partition
         share = sharing * len(given_out) / len(members) if members else 0.0
         quotas = dict.fromkeys(range(len(self._member_ids)), 0)
         for place, number in enumerate(members):
@@ -105,7 +105,7 @@ class _Builder:
         by_partition: JavaMap[TopicIdPartition, IntSet],
         by_member: dict[int, JavaMap[TopicIdPartition, None]],
     ) -> None:
-        """Take from members what they have too much, then from partitions the members that are too many."""
+        """Revoke partitions of members over their quota, then members of partitions that have too many."""
         for number, held in by_member.items():
             for key in held.listed()[: max(0, len(held) - quotas[number])]:
                 self._targets.change(number).remove(*key)
@@ -125,9 +125,9 @@ def _handed_out(
     by_partition: JavaMap[TopicIdPartition, IntSet],
     by_member: dict[int, JavaMap[TopicIdPartition, None]],
 ) -> Iterator[tuple[int, TopicIdPartition]]:
-    """Who of those that lack partitions gets which: in turns, over and over, until a whole turn has given out none.
+    """(member, partition) pairs for members that lack partitions: one each in turn, until a full turn assigns nothing.
 
-    From then on no partition is given out any more, as in ``assignRemainingPartitions``.
+    Then no more partitions are assigned, as in ``assignRemainingPartitions``.
     """
     turn = iter(sorted(lacking))
     given_in_turn = False
@@ -145,7 +145,7 @@ def _handed_out(
             if number in sharers:
                 continue
             yield number, key
-            if key not in by_member[number]:  # who gets it a second time is not passed over: Kafka counts it as shared
+            if key not in by_member[number]:  # a repeated pair is not skipped: Kafka counts it as shared
                 by_member[number].put(key, None)
             missing -= 1
             given_in_turn = True

@@ -1,6 +1,6 @@
-"""The uniform assignor of KIP-848.
+"""The uniform assignor (KIP-848), the default of consumer groups.
 
-Sources: ``UniformHomogeneousAssignmentBuilder`` where all members subscribe to the same topics, else
+Sources: ``UniformHomogeneousAssignmentBuilder`` if all members subscribe to the same topics, else
 ``UniformHeterogeneousAssignmentBuilder`` with its ``MemberAssignmentBalancer``.
 """
 
@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from uuid import UUID
 
-from groupcoord.assignors.server_side.spec import (
+from groupcoord.assignors.server_side.group_spec import (
     ChangedTarget,
     ChangedTargets,
     GroupSpec,
@@ -25,20 +25,21 @@ from groupcoord.core.java_map import JavaMap, size_for
 
 
 class MemberAssignmentBalancer:
-    """One row of members; ``loads`` is how much each member has now, and is kept by the caller."""
+    """The members ordered by load, for balancing. ``loads`` has the number of partitions of each member; the caller updates
+    it."""
 
     def __init__(self, members: Iterable[int], loads: Sequence[int]) -> None:
         self._loads = loads
         self._row = sorted(members, key=lambda member: (loads[member], member))
         lowest, highest = loads[self._row[0]], loads[self._row[-1]]
         self.imbalance = highest - lowest
-        """By how much the loads differ at first."""
+        """The difference between the highest and the lowest load at the start."""
         self._low_level, self._low_end, self._low_next = lowest - 1, 0, 0
         size = len(self._row)
         self._high_level, self._high_start, self._high_end, self._high_next = highest + 1, size, size, size - 1
 
     def next_least(self) -> int:
-        """A member with least, which is taken to get one more."""
+        """A member with the lowest load; it counts as having one more from now on."""
         if self._low_next >= self._low_end:
             self._low_level += 1
             while self._low_end < len(self._row) and self._loads[self._row[self._low_end]] == self._low_level:
@@ -48,7 +49,7 @@ class MemberAssignmentBalancer:
         return self._row[self._low_next - 1]
 
     def next_most(self) -> int | None:
-        """A member with most, which is taken to lose one; None if none is left."""
+        """A member with the highest load, which counts as having one less from now on; None if there is none."""
         if self._high_next < self._high_start:
             if self._high_end <= self._high_start and self._high_start > 0:
                 self._high_level = self._loads[self._row[self._high_start - 1]]
@@ -63,19 +64,19 @@ class MemberAssignmentBalancer:
         return self._row[self._high_next + 1]
 
     def exclude_most(self) -> None:
-        """The member that ``next_most`` has just named has nothing to give: it leaves the range."""
+        """Exclude the member that ``next_most`` has returned, because it has nothing to give."""
         row, place, last = self._row, self._high_next + 1, self._high_end - 1
         row[place], row[last] = row[last], row[place]
         self._high_end = last
 
     @property
     def is_balanced(self) -> bool:
-        """Do the two ranges differ by one or less?"""
+        """Do the highest and the lowest load differ by one or less?"""
         return self._high_level - self._low_level <= 1
 
 
 def assign_uniform(spec: GroupSpec) -> TargetAssignment:
-    """As even as it gets, with as few changes as that allows (``UniformAssignor``). Raises PartitionAssignorError."""
+    """The most balanced assignment, with as few changes as possible (``UniformAssignor``). Raises PartitionAssignorError."""
     if not spec.members:
         return {}
     if spec.subscription_type is SubscriptionType.HOMOGENEOUS:
@@ -84,11 +85,11 @@ def assign_uniform(spec: GroupSpec) -> TargetAssignment:
 
 
 def _assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
-    """Give each member the same number of partitions, and some one more until none is left over.
+    """Assign the same number of partitions to each member, and one more to some.
 
-    Who has one more already keeps it while there are any to be had; those left go to the last members of the map. Members keep
-    what fits, and are filled up in long runs. Raises PartitionAssignorError if a topic does not exist, or if a partition has no
-    owner and no member has room for it.
+    Members that have one more keep it while there are enough; the rest go to the last members of the map. Members keep what
+    fits in their quota, and are filled up with consecutive partitions. Raises PartitionAssignorError if a topic does not exist,
+    or if a partition has no owner and no member has room.
     """
     member_ids = spec.member_ids()
     first = spec.members[member_ids[0]]
@@ -123,7 +124,7 @@ def _assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
         if extras and (quota == 0 or left <= extras):
             extras -= 1
         elif extras:
-            quota -= 1  # the extra one is for a member that has it, or for one of the last
+            quota -= 1  # the extra one is for a member that has it, or for one of the last members
         if quota:
             lacking[member_id] = quota
     _fill(spec, changed, lacking, iter(free))
@@ -133,7 +134,8 @@ def _assign_homogeneous(spec: GroupSpec) -> TargetAssignment:
 def _revoke(
     assigned: Sequence[tuple[UUID, Sequence[int]]], quota: int, wanted: AbstractSet[UUID], free: list[tuple[UUID, int]]
 ) -> tuple[int, ChangedTarget]:
-    """Take away what is not wanted any more, and, into ``free``, what is over ``quota``; answers what is left of that."""
+    """Revoke partitions that are not subscribed, and, into ``free``, those over ``quota``; returns the remaining quota and
+    target."""
     change = ChangedTarget(assigned)
     for topic_id, partitions in assigned:
         if topic_id not in wanted:
@@ -162,11 +164,11 @@ def _fill(
 
 
 MOST_SWEEPS = 16
-"""Each is expected to halve what is left of the imbalance."""
+"""Each sweep is expected to halve the imbalance."""
 
 
 class _HeterogeneousBuilder:
-    """Keep what is still wanted, give what is free to those with least, and then even out topic by topic."""
+    """Keeps what is still subscribed, assigns free partitions to the least loaded members, then balances topic by topic."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -176,7 +178,7 @@ class _HeterogeneousBuilder:
             for topic_id in spec.members[member_id].topic_ids:
                 self._subscribers.setdefault(topic_id, []).append(number)
         self._owners = {topic_id: [-1] * spec.partition_count(topic_id) for topic_id in self._subscribers}
-        """Topic id → of each partition the member that has it, or -1."""
+        """Topic id → the owner of each partition, or -1."""
         self._loads = [0] * len(self._member_ids)
         self._targets = ChangedTargets(spec)
         self._keep()
@@ -184,7 +186,7 @@ class _HeterogeneousBuilder:
         self._even_out()
 
     def target(self) -> TargetAssignment:
-        """The assignment of every member."""
+        """The target assignment of all members."""
         return self._targets.target()
 
     def _keep(self) -> None:
@@ -224,7 +226,7 @@ class _HeterogeneousBuilder:
         return sorted(topic_ids, key=key)
 
     def _even_out(self) -> None:
-        """Sweep over the topics until a whole sweep has changed nothing."""
+        """Sweep over the topics until a full sweep changes nothing."""
         topic_ids = self._sorted([topic_id for topic_id, members in self._subscribers.items() if len(members) >= 2])
         last_changed = -1
         for _ in range(MOST_SWEEPS):
@@ -235,7 +237,7 @@ class _HeterogeneousBuilder:
                     last_changed = place
 
     def _even_out_topic(self, topic_id: UUID) -> bool:
-        """Move partitions of the topic from those with most to those with least; says whether any moved."""
+        """Move partitions of the topic from the most to the least loaded members; returns whether any moved."""
         balancer = MemberAssignmentBalancer(self._subscribers[topic_id], self._loads)
         if balancer.imbalance <= 1:
             return False
@@ -261,5 +263,5 @@ class _HeterogeneousBuilder:
         return changed
 
     def _set_size(self, topic_id: UUID) -> int:
-        """How large Kafka makes a member's set of the topic's partitions, if it had none."""
+        """The size of Kafka's new set for a member's partitions of the topic."""
         return size_for(-(-len(self._owners[topic_id]) // len(self._subscribers[topic_id])))

@@ -1,1 +1,1 @@
-"""The sticky assignors: sticky (eager) and cooperative-sticky, which share all but how they learn of the past."""
+"""The sticky assignors: sticky (eager) and cooperative-sticky, which differ in how they learn the previous assignment."""

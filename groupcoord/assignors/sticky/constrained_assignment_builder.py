@@ -1,6 +1,6 @@
-"""The algorithm for members that all want the same topics. Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+"""The sticky algorithm for equal subscriptions. Source: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 
-Each member gets ``least`` partitions and ``over_limit`` members one more: first of what they had, then of what is free.
+Each member gets ``least`` partitions and ``over_limit`` members one more: first from their previous ones, then from free ones.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from groupcoord.assignors.sticky.previous_assignment import Ownership, unassigne
 from groupcoord.core.java_hash_order import compare_key
 
 
-class Constrained:
+class ConstrainedAssignmentBuilder:
     """One run of the algorithm; ``assignment`` and ``transferring`` hold the result after ``run``."""
 
     def __init__(self, table: Mapping[str, int], ownership: Ownership, racks: RackInfo) -> None:
@@ -26,19 +26,20 @@ class Constrained:
         self._least, self._over_limit = divmod(total, size)
         self._most = self._least + (self._over_limit > 0)
         self._over = 0
-        """How many members have more than the least."""
+        """How many members have more than ``least``."""
         self._revoked: dict[TopicPartition, str] = {}
-        """Partitions that their previous owner does not keep."""
+        """Partitions that their previous owner does not keep → that owner."""
         self._below: list[str] = []
-        """Members that have less than the least."""
+        """Members with fewer than ``least``."""
         self._level: deque[str] = deque()
-        """Members that have just the least and may get one more."""
+        """Members with exactly ``least`` that may get one more."""
         self.assignment: Assignment = {member_id: [] for member_id in ownership.kept}
         self.transferring: dict[TopicPartition, str] = {}
-        """What comes from a living owner → to whom; under the cooperative protocol it has to be given up first."""
+        """Partitions that move from a member that owns them → the new owner; it must revoke them first under the cooperative
+        protocol."""
 
     def run(self) -> None:
-        """Assign. Raises JavaFailure if the claims are such that Kafka's arithmetic does not work out."""
+        """Assign. Raises JavaFailure if the claims break Kafka's arithmetic."""
         self._keep_owned()
         kept = {member_id: len(partitions) for member_id, partitions in self.assignment.items()}
         free = self._racks.sort_by_crowd(self._free())
@@ -59,7 +60,7 @@ class Constrained:
                 self._revoke(member_id, set(claims).difference(owned))
             if self._ownership.double_claimed:
                 owned = [partition for partition in owned if partition not in self._ownership.double_claimed]
-            # By partition first, so that a member that has to shrink gives up the highest numbers of all topics alike.
+            # Ordered by partition first, so that a member over its limit loses the highest numbers of all topics alike.
             owned = sorted(owned, key=lambda partition: (partition[1], rank[partition[0]]))
             quota = self._least
             if len(owned) < self._least:
@@ -76,22 +77,22 @@ class Constrained:
         self._revoked.update(dict.fromkeys(partitions, member_id))
 
     def _count_over(self) -> None:
-        """One more member has more than the least; when enough have, members with just the least get no more."""
+        """Count a member with more than ``least``; when there are enough, members with exactly ``least`` get no more."""
         self._over += 1
         if self._over == self._over_limit:
             self._level.clear()
 
     def _free(self) -> list[TopicPartition]:
-        """Partitions without an owner, by topic and number."""
+        """The partitions without an owner, by topic and number."""
         everything = [
             partition for topic in java_sorted(self._table) for partition in partitions_of(topic, self._table[topic])
         ]
         return unassigned_partitions(everything, [partition for kept in self.assignment.values() for partition in kept])
 
     def _fill_by_rack(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Give what can be given within a rack; returns the rest.
+        """Assign partitions to members on the rack of a replica; returns the rest.
 
-        In turn to members below the least, then to the first of those that may get one more.
+        In turn to members below ``least``, then to the first that may get one more.
         """
         rest: list[TopicPartition] = []
         following = 0
@@ -119,7 +120,7 @@ class Constrained:
         return rest
 
     def _next_on_rack(self, partition: TopicPartition, members: Sequence[str], start: int) -> int | None:
-        """The place of the first of ``members``, from ``start`` on and round, that runs on a rack of ``partition``."""
+        """The index of the next of ``members``, cyclically from ``start``, on a rack of ``partition``."""
         racks, member_racks = self._racks.racks(partition), self._racks.member_racks
         if not racks:
             return None
@@ -130,10 +131,9 @@ class Constrained:
         return None
 
     def _fill_below(self, free: Sequence[TopicPartition]) -> int:
-        """Deal ``free`` out to the members below the least, one each in turn, until none is; returns how many went.
+        """Deal ``free`` to the members below ``least``, one each in turn, until none is below; returns how many were dealt.
 
-        A whole number of rounds, until the next member is full, is dealt at once: the n-th member in the ring takes every
-        n-th partition.
+        Full rounds, until the next member is full, are dealt at once: the n-th member takes every n-th partition.
         """
         at = 0
         while self._below and at < len(free):
@@ -149,7 +149,7 @@ class Constrained:
         return at
 
     def _fill_level(self, free: Sequence[TopicPartition]) -> None:
-        """Give ``free``, one each, to members that may get one more."""
+        """Assign ``free``, one each, to members that may get one more."""
         if len(free) > len(self._level):
             raise JavaFailure("IllegalStateException", "no member is left to give a partition to")
         for partition in free:

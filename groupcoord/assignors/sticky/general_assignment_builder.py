@@ -1,11 +1,11 @@
-"""The algorithm for members that want different topics. Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
+"""The sticky algorithm for different subscriptions. Source: ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
 
-Members keep their partitions, free partitions go to the subscriber that has least, and then partitions move from members that
-have more to members that have less until no move makes the whole more even (``performReassignments``, ``PartitionMovements``).
+Members keep their partitions, free partitions go to the subscriber that has fewest, and then partitions move from members with
+more to members with fewer until no move improves the balance (``performReassignments``, ``PartitionMovements``).
 
 Before every step Kafka checks whether the assignment is balanced, and compares for every partition all subscribers of its
-topic. Here a heap, one per set of subscribers, gives the subscriber that has least, and a partition whose owner does not have
-two more than that subscriber is skipped: the same moves in the same order.
+topic. Here a heap per set of subscribers returns the subscriber that has fewest, and a partition whose owner does not have two
+more than that subscriber is skipped: the same moves in the same order.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from groupcoord.core.java_hash_order import compare_key
 
 
 class Bag:
-    """What a member holds if it may hold a partition twice: slower than the ``dict`` that otherwise does."""
+    """A multiset of partitions, for a member that may have a partition twice; slower than the ``dict`` used otherwise."""
 
     __slots__ = ("_items",)
 
@@ -45,7 +45,7 @@ class Bag:
 
 
 class WorkingAssignment:
-    """Members, topics, partitions and their owners."""
+    """The assignment while it changes: members, topics, partitions and their owners, as numbers."""
 
     def __init__(self, members: Mapping[str, Subscription], table: Mapping[str, int]) -> None:
         self.hash_order = list(members)
@@ -59,17 +59,17 @@ class WorkingAssignment:
         self.topics = sorted(table, key=lambda topic: (len(wanting[topic]), compare_key(topic)))
         self.topic_number = {topic: number for number, topic in enumerate(self.topics)}
         self.subscribers = [wanting[topic] for topic in self.topics]
-        """For each topic the members that want it; a member that names it twice is twice in here."""
+        """The subscribers of each topic; a member that names it twice is in it twice."""
         self.counts = [table[topic] for topic in self.topics]
         self.wants = [
             [self.topic_number[topic] for topic in members[member_id].topics if topic in table]
             for member_id in self.ids
         ]
-        """For each member its topics, as often as it names them."""
+        """The topics of each member, as often as it names them."""
         self.partitions: list[TopicPartition] = []
-        """All partitions in order; behind them what is claimed though it does not exist."""
+        """All partitions in order; after them, claimed partitions that do not exist."""
         self.ranges: list[range] = []
-        """For each topic its partitions."""
+        """The partitions of each topic."""
         for topic, partitions in zip(self.topics, self.counts, strict=True):
             start = len(self.partitions)
             self.partitions += [(topic, partition) for partition in range(partitions)]
@@ -77,17 +77,17 @@ class WorkingAssignment:
         self.total = len(self.partitions)
         self.owner = [-1] * self.total
         self.held: list[dict[int, None] | Bag] = [{} for _ in self.ids]
-        """For each member its partitions, in the order in which it got them."""
+        """The partitions of each member, in the order in which it got them."""
         self.sizes = [0] * len(self.ids)
-        """How many those are."""
+        """The number of partitions of each member."""
 
     @property
     def has_phantoms(self) -> bool:
-        """Is anything claimed that does not exist?"""
+        """Does any member claim a partition that does not exist?"""
         return len(self.partitions) > self.total
 
     def allow_twice(self) -> None:
-        """From now on a partition may be given to a member that holds it already."""
+        """Allow from now on that a member gets a partition it already has."""
         self.held = [Bag(held) for held in self.held]
 
     def number(self, partition: TopicPartition) -> int | None:
@@ -99,7 +99,7 @@ class WorkingAssignment:
         return place[index] if 0 <= index < len(place) else None
 
     def keep(self, member: int, partition: TopicPartition) -> None:
-        """``member`` has had ``partition`` and still has it."""
+        """``member`` keeps ``partition``."""
         number = self.number(partition)
         if number is None:
             number = len(self.partitions)
@@ -108,20 +108,20 @@ class WorkingAssignment:
         self.give(number, member)
 
     def give(self, partition: int, member: int) -> None:
-        """Give ``partition``, which is free, to ``member``."""
+        """Assign the free ``partition`` to ``member``."""
         self.owner[partition] = member
         self.held[member][partition] = None
         self.sizes[member] += 1
 
     def move(self, partition: int, receiver: int) -> None:
-        """Take ``partition`` from its owner and give it to ``receiver``."""
+        """Move ``partition`` from its owner to ``receiver``."""
         giver = self.owner[partition]
         del self.held[giver][partition]
         self.sizes[giver] -= 1
         self.give(partition, receiver)
 
     def restore(self, before: Mapping[int, Iterable[int]]) -> None:
-        """Let each member in ``before`` hold what it says, as if nothing had moved since."""
+        """Restore the partitions of each member in ``before``, as if nothing had moved."""
         for member, partitions in before.items():
             held = list(partitions)
             self.held[member] = Bag(held) if self.has_phantoms else dict.fromkeys(held)
@@ -130,19 +130,19 @@ class WorkingAssignment:
                 self.owner[partition] = member
 
     def most_possible(self, member: int) -> int:
-        """How many partitions the topics of ``member`` have together.
+        """The number of partitions of all topics of ``member``.
 
-        As in Kafka, a member that names as many topics as there are is taken to subscribe to all.
+        As in Kafka, a member that names as many topics as exist is taken to subscribe to all.
         """
         wants = self.wants[member]
         return self.total if len(wants) == len(self.topics) else sum([self.counts[topic] for topic in wants])
 
     def is_contested(self, topic: int) -> bool:
-        """Can a partition of ``topic`` go from one member to another?"""
+        """Has ``topic`` several subscribers, so that its partitions can move?"""
         return len(self.subscribers[topic]) >= 2
 
     def by_topic(self, partitions: Iterable[int]) -> list[tuple[int, list[int]]]:
-        """``partitions``, which are in order, with their topic."""
+        """``partitions``, which are in order, grouped by topic."""
         grouped: dict[int, list[int]] = {}
         for partition in partitions:
             grouped.setdefault(self.topic_number[self.partitions[partition][0]], []).append(partition)
@@ -162,27 +162,27 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """The movements of the partitions of one topic."""
+    """The moves of the partitions of one topic."""
 
     __slots__ = ("_by_pair", "_pairs", "_topic")
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self._pairs: dict[int, Pair] = {}
-        """Partition → where it was at first, and where it is now."""
+        """Partition → its first owner, and its current one."""
         self._by_pair: dict[Pair, PartitionSet] = {}
 
     def instead_of(self, partition: int, owner: int, receiver: int) -> int:
-        """What to move if ``partition`` is to go from ``owner`` to ``receiver``.
+        """The partition to move if ``partition`` is to move from ``owner`` to ``receiver``.
 
-        If another partition has come the other way, that one goes back instead; of several, the first of a ``HashSet``.
+        If another partition has moved the opposite way, that one moves back instead; of several, the first of a ``HashSet``.
         """
         source = self._pairs[partition][0] if partition in self._pairs else owner
         back = self._by_pair.get((receiver, source))
         return partition if back is None else back.first()
 
     def record(self, partition: int, owner: int, receiver: int) -> None:
-        """``partition`` goes from ``owner`` to ``receiver``; where it was at first stays on record, unless it is back there."""
+        """Record the move of ``partition``; its first owner stays recorded, unless the partition is back there."""
         source = owner
         if partition in self._pairs:
             pair = self._pairs.pop(partition)
@@ -200,10 +200,10 @@ class PartitionMovements:
 
 
 class Reassignment:
-    """Moves partitions on ``board`` among the members ``in_play``.
+    """Moves partitions in ``working`` among the members ``in_play``.
 
-    ``previous`` says of a partition who had it in an older generation: it goes back there if that makes for balance. With
-    ``strict`` a previous owner that is not in play is the failure that it is in Kafka; otherwise it is passed over.
+    ``previous`` has the owner of a partition in an older generation: it moves back there if that improves the balance. With
+    ``strict`` a previous owner that is not in play is an error, as in Kafka; otherwise it is ignored.
     """
 
     def __init__(
@@ -214,8 +214,8 @@ class Reassignment:
         self._playing = frozenset(in_play)
         self._previous = previous
         self._strict = strict
-        # Whether all is balanced decides nothing that the sizes of a partition's owner and of the subscriber that has least
-        # do not, unless a partition can go to a member that does not subscribe to its topic, or to none.
+        # Kafka asks whether all is balanced before each move. That decides nothing beyond the sizes of the owner and of the
+        # subscriber with fewest, unless a partition can move to a member that does not subscribe to its topic, or has none.
         self._must_ask = working.has_phantoms or any(
             member not in self._playing or self._topic_of(partition) not in working.wants[member]
             for partition, member in previous.items()
@@ -225,10 +225,10 @@ class Reassignment:
         self._pools_of_member: list[list[MemberHeap]] = [[] for _ in working.ids]
         self._movements: dict[int, PartitionMovements] = {}
         self.before: dict[int, list[int]] = {}
-        """What those held, whose holdings changed, before anything moved."""
+        """The partitions of changed members before any move."""
 
     def run(self, by_topic: Sequence[tuple[int, Sequence[int]]]) -> bool:
-        """Go through these partitions again and again until nothing moves; says whether anything did."""
+        """Sweep over these partitions until nothing moves; returns whether anything did."""
         moved = False
         while self._pass(by_topic):
             moved = True
@@ -242,7 +242,7 @@ class Reassignment:
             pool = self._pool(topic)
             enough = sizes[pool.least()] + 1
             if enough >= largest and not previous:
-                continue  # no member has so much that a subscriber of this topic should get some of it
+                continue  # no owner has enough for a subscriber of this topic to get one
             for partition in partitions:
                 if sizes[owner[partition]] <= enough and partition not in previous:
                     continue
@@ -256,7 +256,7 @@ class Reassignment:
         return modified
 
     def _receiver(self, partition: int, pool: MemberHeap, enough: int) -> int | None:
-        """The member that should have ``partition`` instead of its owner, if any."""
+        """The member to which ``partition`` should move, if any."""
         size = self._working.sizes[self._working.owner[partition]]
         back = self._previous.get(partition)
         if back is not None and back not in self._playing:
@@ -286,7 +286,7 @@ class Reassignment:
             pool.shrunk(giver)
 
     def is_balanced(self) -> bool:
-        """Can no partition move to a member that has two less than its owner? (``isBalanced``)"""
+        """Can no partition move to a member with at least two fewer than its owner? (``isBalanced``)"""
         working, sizes = self._working, self._working.sizes
         playing = [sizes[member] for member in self._in_play]
         if min(playing) >= max(playing) - 1:
@@ -314,7 +314,7 @@ class Reassignment:
         return self._working.topic_number[self._working.partitions[partition][0]]
 
     def _pool(self, topic: int) -> MemberHeap:
-        """Those of the members in play that want ``topic``; topics with the same subscribers share one pool."""
+        """The members in play that subscribe to ``topic``; topics with the same subscribers share one heap."""
         if topic not in self._pools_of_topic:
             members = tuple([member for member in self._working.subscribers[topic] if member in self._playing])
             if members not in self._pools:
@@ -336,7 +336,7 @@ def assign_general(
 ) -> Assignment:
     """Assign; ``members`` are in ``HashMap`` order.
 
-    Raises JavaFailure, if ``strict``, where Kafka fails: a partition's owner of an older generation can neither give nor take.
+    Raises JavaFailure, if ``strict``, where Kafka throws: a partition's owner of an older generation cannot take part in moves.
     """
     working = WorkingAssignment(members, table)
     revoked = _keep(working, members, ownership, racks)
@@ -358,7 +358,7 @@ def assign_general(
 
 
 def balance_score(sizes: Iterable[int]) -> int:
-    """How far from even: the sum, over all pairs of members, of what one has more than the other; in Java's 32 bits."""
+    """The imbalance: the sum of the differences over all pairs of members, in Java's 32 bits."""
     ascending = sorted(sizes)
     score = sum(
         [
@@ -372,7 +372,7 @@ def balance_score(sizes: Iterable[int]) -> int:
 def _keep(
     working: WorkingAssignment, members: Mapping[str, Subscription], ownership: Ownership, racks: RackInfo
 ) -> bool:
-    """Put what members keep into the working assignment; returns whether any was lost: unsubscribed, or on other racks."""
+    """Assign what members keep; returns whether any partition was lost: unsubscribed, or on other racks."""
     revoked = False
     for member_id, partitions in ownership.kept.items():
         wanted, member = frozenset(members[member_id].topics), working.rank[member_id]
@@ -395,7 +395,8 @@ def _free(working: WorkingAssignment) -> list[int]:
 
 
 def _give_out(working: WorkingAssignment, free: Iterable[int], racks: RackInfo) -> None:
-    """Give each of ``free`` to the member that wants it and has least; if racks matter, first whatever has one nearby."""
+    """Assign each of ``free`` to the subscriber with fewest; if racks matter, first those with a subscriber on a replica's
+    rack."""
     if racks.matter:
         nearby: dict[tuple[int, Racks], MemberHeap] = {}
         rest = []
@@ -420,13 +421,13 @@ def _give_out(working: WorkingAssignment, free: Iterable[int], racks: RackInfo) 
 
 
 def _fitting(working: WorkingAssignment, partition: TopicPartition, racks: RackInfo) -> list[int]:
-    """Those that want ``partition`` and do not have it in another rack."""
+    """The subscribers of ``partition`` without a rack mismatch."""
     subscribers = working.subscribers[working.topic_number[partition[0]]]
     return [member for member in subscribers if not racks.mismatch(working.ids[member], partition)]
 
 
 def _can_take_part(working: WorkingAssignment, member: int) -> bool:
-    """Could ``member`` have more than it has, or something that another wants?"""
+    """Could ``member`` get more, or give something to another subscriber?"""
     if working.sizes[member] < working.most_possible(member):
         return True
     topics = {working.partitions[partition][0] for partition in working.held[member]}
@@ -439,9 +440,9 @@ def _previous_owners(
     claims: Mapping[str, PreviousAssignment],
     max_generation: int,
 ) -> dict[int, int]:
-    """Partition → who says to have had it before the latest generation; of several the one of the latest among those.
+    """Partition → its owner in the latest generation before the current one, according to the members' claims.
 
-    Claims count as they were made, whether or not they stand and the topic is still wanted.
+    All claims count, even if they were rejected or the topic is no longer subscribed.
     """
     owners: dict[int, tuple[int, int]] = {}
     for member_id in members:

@@ -1,4 +1,4 @@
-"""What the members of a group owned before: read from user data or owned partitions, and which claims stand.
+"""The previous assignment of a group, from user data or owned partitions, and the resolution of conflicting claims.
 
 User data is the serialised form of ``StickyAssignor`` (versions 0 and 1) and ``CooperativeStickyAssignor``. Source:
 ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``getUnassignedPartitions``.
@@ -22,7 +22,7 @@ class UnreadableUserData(ValueError):
 
 
 class StickyUserData(NamedTuple):
-    """What a member says it had; ``generation`` is None in V0."""
+    """A member's previous partitions; ``generation`` is None in V0."""
 
     partitions: list[TopicPartition]
     generation: int | None
@@ -31,7 +31,7 @@ class StickyUserData(NamedTuple):
 def write_sticky(partitions: Sequence[TopicPartition], generation: int | None) -> bytes:
     """``partitions`` as V1, or as V0 if ``generation`` is None.
 
-    Grouped by topic, the topics in the order of the ``HashMap`` that Kafka groups them with.
+    They are grouped by topic, in the order of Kafka's ``HashMap``.
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
@@ -46,7 +46,7 @@ def write_sticky(partitions: Sequence[TopicPartition], generation: int | None) -
 
 
 def read_sticky(data: bytes) -> StickyUserData:
-    """What is in ``data``. Raises UnreadableUserData."""
+    """Parses ``data``. Raises UnreadableUserData."""
     try:
         partitions, at = _read_partitions(data)
     except struct.error as error:
@@ -79,12 +79,12 @@ def _read_partitions(data: bytes) -> tuple[list[TopicPartition], int]:
 
 @lru_cache(maxsize=4096)
 def _text(name: bytes) -> str:
-    """A topic's name: one and the same string for all members that say it."""
+    """A topic's name; equal names share one string."""
     return name.decode(errors="replace")
 
 
 def write_cooperative(generation: int) -> bytes:
-    """The generation in which the member last got an assignment; -1 before the first."""
+    """The generation of the member's last assignment; -1 before the first."""
     return _INT32.pack(generation)
 
 
@@ -101,14 +101,14 @@ DEFAULT_GENERATION = -1
 
 
 class PreviousAssignment(NamedTuple):
-    """The partitions one member claims, in the order of the claim, and since which generation; None if it does not say."""
+    """The partitions that one member claims, in order, and their generation; None if it is unknown."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None
 
 
 def previous_of_sticky(subscription: Subscription) -> PreviousAssignment:
-    """Sticky's members have given everything up when they join, so the past travels in user data."""
+    """Members of sticky have revoked everything when they join, so their previous partitions are in user data."""
     if not subscription.user_data:
         return PreviousAssignment((), None)
     try:
@@ -118,7 +118,7 @@ def previous_of_sticky(subscription: Subscription) -> PreviousAssignment:
 
 
 def previous_of_cooperative(subscription: Subscription) -> PreviousAssignment:
-    """Cooperative members still own what they had; the generation is in the user data of those who are too old to say it."""
+    """Cooperative members still own their partitions; old clients have the generation in user data."""
     if subscription.generation_id is not None:
         return PreviousAssignment(subscription.owned_partitions, subscription.generation_id)
     if subscription.user_data is None:
@@ -131,12 +131,12 @@ def previous_of_cooperative(subscription: Subscription) -> PreviousAssignment:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who keeps what, before balance comes into it."""
+    """The partitions that members keep, before balancing."""
 
     kept: dict[str, list[TopicPartition]]
-    """Member id → the claims that stand, in the order in which they were made; members in ``HashMap`` order."""
+    """Member id → its valid claims, in order; members in ``HashMap`` order."""
     double_claimed: set[TopicPartition]
-    """What two members claimed in one generation."""
+    """Partitions that two members claimed in the same generation."""
     max_generation: int
     """The highest generation ever seen."""
 
@@ -147,11 +147,11 @@ def collect_ownership(
     table: Mapping[str, int],
     max_generation: int = DEFAULT_GENERATION,
 ) -> Ownership:
-    """Settle the claims on the topics of ``table``, member by member.
+    """Resolve the claims on the topics of ``table``, member by member.
 
-    Of two who claim a partition the one with the higher generation keeps it; in the same generation neither does. As in
-    Kafka the earlier claimant is compared by the generation that its subscription states, not the one in its user data, and
-    an uncontested claim of an old generation stands.
+    Of two members that claim a partition the one with the higher generation keeps it; in the same generation neither does. As
+    in Kafka the earlier claimant is compared by the generation in its subscription, not in its user data, and an uncontested
+    claim of an old generation is valid.
     """
     claimant: dict[TopicPartition, str] = {}
     disowned: set[TopicPartition] = set()
@@ -171,12 +171,12 @@ def collect_ownership(
             rival = DEFAULT_GENERATION if stated is None else stated
             if generation < rival:
                 continue
-            del claimant[partition]  # so that it comes last among what the member keeps
+            del claimant[partition]  # so that it is last among the member's partitions
             claimant[partition] = member_id
             if generation == rival:
                 double_claimed.add(partition)
                 disowned.add(partition)
-            elif other != member_id:  # who claims twice does not win against itself
+            elif other != member_id:  # a member that claims twice does not win against itself
                 disowned.discard(partition)
     kept: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
     for partition, member_id in claimant.items():
@@ -186,9 +186,9 @@ def collect_ownership(
 
 
 def subscriptions_are_equal(members: Mapping[str, Subscription]) -> bool:
-    """Do all members want the same topics, whether or not these exist?
+    """Do all members subscribe to the same topics, whether or not these exist?
 
-    As in Kafka a member without topics goes unnoticed as long as no member before it has any.
+    As in Kafka a member without topics is ignored if no member before it has any.
     """
     first: set[str] = set()
     for subscription in members.values():
@@ -202,13 +202,13 @@ def subscriptions_are_equal(members: Mapping[str, Subscription]) -> bool:
 def unassigned_partitions(
     everything: Sequence[TopicPartition], assigned: Sequence[TopicPartition]
 ) -> list[TopicPartition]:
-    """What of ``everything`` is not ``assigned``, in the order of ``everything``: topic by topic, partitions ascending."""
+    """``everything`` without ``assigned``, in its order: topic by topic, partitions ascending."""
     taken = set(assigned)
     free = [partition for partition in everything if partition not in taken]
     if len(free) + len(taken) == len(everything):
         return free
-    # A member claims a partition that does not exist: the topic was made anew with fewer. Kafka walks through both lists,
-    # sorted alike, side by side, and such a claim stops the walk: all that follows counts as free, even if it is assigned.
+    # A member may claim a partition that does not exist, because the topic was recreated with fewer. Kafka compares both sorted
+    # lists side by side, and such a claim ends the comparison: everything after it counts as free, even if it is assigned.
     places = {topic: place for place, topic in enumerate(dict.fromkeys(topic for topic, _ in everything))}
     walk = iter(sorted(taken, key=lambda partition: (places[partition[0]], partition[1])))
     following = next(walk)

@@ -1,4 +1,4 @@
-"""Sticky and cooperative-sticky: from a group to an assignment. Sources: ``StickyAssignor``, ``CooperativeStickyAssignor``."""
+"""The sticky and cooperative-sticky assignors. Sources: ``StickyAssignor``, ``CooperativeStickyAssignor``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +14,8 @@ from groupcoord.assignors.interface import (
 )
 from groupcoord.assignors.java_order import members_in_hash_order, topic_table
 from groupcoord.assignors.racks import RackInfo
-from groupcoord.assignors.sticky.constrained import Constrained
-from groupcoord.assignors.sticky.general import assign_general
+from groupcoord.assignors.sticky.constrained_assignment_builder import ConstrainedAssignmentBuilder
+from groupcoord.assignors.sticky.general_assignment_builder import assign_general
 from groupcoord.assignors.sticky.previous_assignment import (
     DEFAULT_GENERATION,
     PreviousAssignment,
@@ -33,13 +33,14 @@ COOPERATIVE_STICKY = "cooperative-sticky"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickyAnswer:
-    """An assignment, and what is to be known of how it came about."""
+    """An assignment, with details of how it was made."""
 
     assignment: Assignment
     transferring: dict[TopicPartition, str]
-    """What goes from a living owner to another member → that member. Cooperative-sticky withholds it for one rebalance."""
+    """Partitions that move from a member that owns them → their new owner. Cooperative-sticky withholds them for one
+    rebalance."""
     constrained: bool
-    """Did the algorithm for equal subscriptions make it, or the general one?"""
+    """Was it made by the algorithm for equal subscriptions, or by the general one?"""
     max_generation: int
     """The highest generation seen, in this or any earlier rebalance."""
 
@@ -47,10 +48,10 @@ class StickyAnswer:
 def assign_sticky(
     group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
 ) -> StickyAnswer:
-    """What ``sticky`` answers. ``max_generation`` is what the assignor's instance has seen so far.
+    """The assignment of ``sticky``. ``max_generation`` is the highest generation that the assignor's instance has seen.
 
-    Raises JavaFailure where Kafka's class fails. One of its failures is a defect that can happen to any group whose members
-    want different topics; with ``strict`` False the rule that leads there is passed over.
+    Raises JavaFailure where Kafka's class throws. One of these cases is a bug that can affect any group with different
+    subscriptions; with ``strict`` False the rule that leads to it is skipped.
     """
     return assign_from_previous(group, _claims(group, previous_of_sticky), max_generation=max_generation, strict=strict)
 
@@ -58,7 +59,7 @@ def assign_sticky(
 def assign_cooperative(
     group: GroupSubscription, *, max_generation: int = DEFAULT_GENERATION, strict: bool = True
 ) -> StickyAnswer:
-    """What ``cooperative-sticky`` answers: as sticky, but no member gets what another has yet to revoke (KIP-429)."""
+    """The assignment of ``cooperative-sticky``: as sticky, but no member gets what another has yet to revoke (KIP-429)."""
     claims = _claims(group, previous_of_cooperative)
     answer = assign_from_previous(group, claims, max_generation=max_generation, strict=strict)
     return replace(answer, assignment=withhold(answer.assignment, answer.transferring))
@@ -71,13 +72,13 @@ def assign_from_previous(
     max_generation: int = DEFAULT_GENERATION,
     strict: bool = True,
 ) -> StickyAnswer:
-    """The part both have in common, for members whose past is known already."""
+    """The algorithm of both, for known previous assignments."""
     members = members_in_hash_order(group)
     table = topic_table(members, group.partitions)
     ownership = collect_ownership(members, claims, table, max_generation)
     racks = RackInfo(group, members, table)
     if subscriptions_are_equal(members):
-        constrained = Constrained(table, ownership, racks)
+        constrained = ConstrainedAssignmentBuilder(table, ownership, racks)
         constrained.run()
         return StickyAnswer(
             assignment=constrained.assignment,
@@ -101,9 +102,9 @@ def _claims(
 
 
 class StickyAssignor(Assignor):
-    """``StickyAssignor``: tells the leader in user data what the member had.
+    """``StickyAssignor``: sends the previous assignment to the leader in user data.
 
-    With ``strict`` it fails where Kafka's class fails; without, the rule that leads there is passed over.
+    With ``strict`` it fails where Kafka's class fails; otherwise the rule that leads to the failure is skipped.
     """
 
     name = STICKY
@@ -120,16 +121,16 @@ class StickyAssignor(Assignor):
         return answer.assignment
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:  # noqa: ARG002 - whatever the topics
-        """What the member had, and in which generation; None before it had anything."""
+        """The member's previous partitions and their generation; None before the first assignment."""
         return None if self._partitions is None else write_sticky(self._partitions, self._generation)
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation_id: int) -> None:
-        """Remember it for the next rebalance."""
+        """Remember the assignment for the next rebalance."""
         self._partitions, self._generation = partitions, generation_id
 
 
 class CooperativeStickyAssignor(Assignor):
-    """``CooperativeStickyAssignor``: under the cooperative protocol a member still owns what it had, and says so itself."""
+    """``CooperativeStickyAssignor``: under the cooperative protocol the subscription has the owned partitions."""
 
     name = COOPERATIVE_STICKY
     protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)

@@ -7,7 +7,7 @@ import uuid
 from collections import Counter
 from typing import NamedTuple, TypeVar
 
-from groupcoord.assignors.server_side.spec import SubscriptionType
+from groupcoord.assignors.server_side.group_spec import SubscriptionType
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.core.java_hash_order import TimelineMap, string_hash
 from groupcoord.core.java_map import JavaMap, slots_of_copy
