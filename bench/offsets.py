@@ -37,7 +37,7 @@ from groupcoord.protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     GroupMetadataKey,

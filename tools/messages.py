@@ -1,7 +1,7 @@
 """Writes ``protocol/apis/<api>.py`` from the definitions that kio has: ``python -m tools.messages OffsetDelete``.
 
 The file is a draft to be read and completed: the messages are right (field, type, default, versions), with the meaning that
-Kafka's definitions give; the descriptor is a guess. Without an API, only the index ``protocol/messages.py`` is written anew.
+Kafka's definitions give; the ``Api`` is a guess. Without an API, only the index ``protocol/messages.py`` is written anew.
 """
 
 import ast
@@ -203,7 +203,7 @@ def draft(api_name: str) -> str:
     used = ", ".join([*imports, "Api", "ApiKey", *(["RequestField"] if "RequestField" in repr(names) else [])])
     error = _error_response(request, response, versions)
     return (
-        f'"""{api_name}: messages and descriptor."""\n\n'
+        f'"""{api_name} (API key {ApiKey[package.upper()]}): request and response messages, and their Api."""\n\n'
         + ("import uuid\n\n" if "uuid.UUID" in classes else "")
         + f"from groupcoord.protocol.api_descriptor import {used}\n"
         + "from groupcoord.protocol.codec.message_decorator import message\n\n\n"
@@ -308,12 +308,12 @@ def index() -> str:
     return "\n".join([_INDEX_TEXT, *lines, ""])
 
 
-_INDEX_TEXT = '''"""The request and the response of every API; nested classes are in ``apis/``.
+_INDEX_TEXT = '''"""The request and response classes of every API, re-exported; nested classes are in ``apis/``.
 
 Written by ``python -m tools.messages``.
 
-"vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed are those a server without
-ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
+"vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed in ``apis/`` are those
+of a server without ACLs and quotas; UNKNOWN_SERVER_ERROR is possible in every API.
 """
 '''
 
@@ -334,7 +334,7 @@ def main(arguments: list[str]) -> int:
             return 2
         path = PROTOCOL / "apis" / f"{package_of(api_name)}.py"
         path.write_text(formatted(draft(api_name)), encoding="utf-8")
-        sys.stdout.write(f"wrote {path}: read it, and complete its descriptor\n")
+        sys.stdout.write(f"wrote {path}: read it, and complete its Api\n")
     (PROTOCOL / "messages.py").write_text(formatted(index()), encoding="utf-8")
     return 0
 

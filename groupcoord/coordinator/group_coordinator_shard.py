@@ -21,8 +21,8 @@ from groupcoord.coordinator.runtime.undo import UndoLog, values_before
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult, group_of
-from groupcoord.protocol.coordinator_records.consumer_group import ConsumerGroupKey
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.consumer_group_records import ConsumerGroupKey
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

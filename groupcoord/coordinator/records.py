@@ -11,7 +11,7 @@ from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.core.effects import UNWRITABLE, LogRecord, TypedRecord
 from groupcoord.protocol.codec.flexible_versions import StringTooLongError
 from groupcoord.protocol.coordinator_records.commit_fast_path import plain_commit, plain_key
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION,

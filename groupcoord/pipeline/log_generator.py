@@ -4,7 +4,7 @@ Every record is a function of the seed and of where it stands, so that any task 
 gives the same log. The log has PARTITIONS partitions; a partition has its groups, and these take turns. A group has members and
 a topic of its own; mostly it commits, partition by partition, so far on as time has gone. With each of its turns a member comes
 or goes, which gives a generation, and in some turns that happens again and again. Now and then an offset is removed. Sources of
-the bytes: as in protocol/coordinator_records/typed.py.
+the bytes: as in protocol/coordinator_records/group_records.py.
 """
 
 import struct
@@ -33,7 +33,7 @@ from groupcoord.protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.coordinator_records import typed
+from groupcoord.protocol.coordinator_records import group_records
 
 PARTITIONS = 50
 GROUPS_A_PARTITION = 8
@@ -154,11 +154,13 @@ def _topic(partition: int, group: int) -> str:
 def _commit_keys(partition: int) -> Any:
     """The keys of all commits in a partition of the log, group by group."""
     keys = [
-        typed.OffsetCommitKey(group=group_name(partition, group), topic=_topic(partition, group), partition=number)
+        group_records.OffsetCommitKey(
+            group=group_name(partition, group), topic=_topic(partition, group), partition=number
+        )
         for group in range(GROUPS_A_PARTITION)
         for number in range(KEYS_A_GROUP)
     ]
-    return pa.array([typed.write_key(key) for key in keys], pa.binary())
+    return pa.array([group_records.write_key(key) for key in keys], pa.binary())
 
 
 @lru_cache(maxsize=4096)
@@ -182,7 +184,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
     subscription, assignments = _blobs(_topic(partition, group), count)
     newcomer = f"{offset:x}" if chance // 8 % 5 == 0 else "0"
     members = tuple(
-        typed.MemberMetadata(
+        group_records.MemberMetadata(
             member_id=f"client-{number}-{newcomer if number == count - 1 else 0}",
             client_id=f"client-{number}",
             client_host=f"/10.0.{partition}.{number}",
@@ -193,7 +195,7 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
         )
         for number, assignment in enumerate(assignments)
     )
-    value = typed.GroupMetadataValue(
+    value = group_records.GroupMetadataValue(
         protocol_type="consumer",
         generation=offset // (TURN * GROUPS_A_PARTITION) * (TURN // STORM_STEP) + offset % TURN // STORM_STEP + 1,
         protocol="range",
@@ -201,7 +203,9 @@ def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int
         current_state_timestamp_ms=time_ms - chance % 400,
         members=members,
     )
-    return typed.write_key(typed.GroupMetadataKey(group=group_name(partition, group))), typed.write_value(value, 3)
+    return group_records.write_key(
+        group_records.GroupMetadataKey(group=group_name(partition, group))
+    ), group_records.write_value(value, 3)
 
 
 def generated(spark: SparkSession, records: int, seed: int) -> DataFrame:

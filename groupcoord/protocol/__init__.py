@@ -1,1 +1,1 @@
-"""Bytes and messages of the Kafka protocol. Knows nothing about groups, clocks or sockets."""
+"""The Kafka wire protocol: messages, record batches and coordinator records as bytes. No groups, clocks or sockets."""

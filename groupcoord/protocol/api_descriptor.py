@@ -1,4 +1,5 @@
-"""What the descriptor of an API consists of. The descriptors themselves are in ``protocol/apis/``, one file for each API."""
+"""Api, the description of one API: versions, message classes, and where a request names groups, members and topics; and
+ApiKey."""
 
 import enum
 import uuid
@@ -11,7 +12,7 @@ from groupcoord.protocol.errors import ErrorCode
 
 
 class ApiKey(enum.IntEnum):
-    """API numbers of Kafka 4.3, served here or not (``org.apache.kafka.common.protocol.ApiKeys``)."""
+    """The API keys of Kafka 4.3, served here or not (``org.apache.kafka.common.protocol.ApiKeys``)."""
 
     PRODUCE = 0
     FETCH = 1
@@ -103,12 +104,12 @@ class ApiKey(enum.IntEnum):
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
 
-    # As quick to look up as the number it is: every request looks its handler up.
+    # Faster than Enum's hash: the handler of every request is looked up by it.
     __hash__ = int.__hash__
 
 
 class AllTopics:
-    """Stands for all topics: what a null list of topics means."""
+    """The value of a null list of topics, which means all topics."""
 
     def __repr__(self) -> str:
         return "all topics"
@@ -118,11 +119,11 @@ ALL_TOPICS = AllTopics()
 
 
 class RequestField(NamedTuple):
-    """A field of a request by its path: ``topics[].name`` is the name of each topic.
+    """The path of a request field: ``topics[].name`` is the name of each topic.
 
-    With ``only``, the field counts where the field beside it has that value: a resource is a topic if its type is 2.
-    Requests are in the form of the newest version (see ``Api.upgrade``), so a field has one path for all versions. A list that
-    is null means all topics, unless ``null_is_all`` is not set: then it means no change, and names nothing.
+    With ``only``, the field counts only if the field next to it has that value: a resource is a topic if its type is 2. Paths
+    are those of the newest version (see ``Api.upgrade``), so a field has one path for all versions. A null list means all
+    topics, unless ``null_is_all`` is not set: then it means no change, and names nothing.
     """
 
     path: str
@@ -134,7 +135,7 @@ class RequestField(NamedTuple):
         return f"{self.path}{condition}"
 
     def values(self, request: Any) -> Iterator[Any]:
-        """The values in ``request`` that are not null; ALL_TOPICS for a list on the way that is null."""
+        """The values in ``request`` that are not null; ALL_TOPICS for a null list on the path."""
         *holders, last = self.path.split(".")
         found = [request]
         for name in holders:
@@ -165,16 +166,15 @@ GROUP_RESOURCE = RequestField("resources[].resource_name", ("resource_type", 32)
 class Api:
     """One API.
 
-    - Versions ``min_version`` to ``max_version`` are parsed and answered. ``advertised_from``: ApiVersions says a lower version
-      than the lowest that is answered.
-    - ``make_error_response`` builds what ``error_response`` returns, from (request, version, error code). None: the response
-      has the code at the top, and everything else is at its default.
-    - ``upgrade`` brings a request read at a version into the form of the newest version; ``downgrade`` brings a response into
-      the form that a version writes. Kafka's request classes and response builders do the same. None: all versions are alike.
-    - ``groups``, ``members``, ``instances``, ``topics``, ``partitions`` and ``transactional_ids`` say where a request names
-      these: groups by id, members by member id, static members by ``group.instance.id``, topics by name or id, partitions by
-      number.
-    - ``may_wait``: the broker may hold a successful answer back until others act or a time in the request has passed.
+    - Versions ``min_version`` to ``max_version`` are served. ``advertised_from``: a lower minimum version in ApiVersions.
+    - ``make_error_response`` builds the result of ``error_response``, from (request, version, error code). None: the response
+    has the code at the top level, and everything else is at its default.
+    - ``upgrade`` converts a request of a version to the newest version; ``downgrade`` converts a response to what a version
+    writes. Kafka's request classes and response builders do the same. None: all versions are alike.
+    - ``groups``, ``members``, ``instances``, ``topics``, ``partitions`` and ``transactional_ids`` are the fields in which a
+    request names these: groups by id, members by member id, static members by ``group.instance.id``, topics by name or id,
+    partitions by number.
+    - ``may_wait``: the broker may delay a successful response until others act, or until a timeout in the request.
     """
 
     key: ApiKey
@@ -195,7 +195,7 @@ class Api:
     transactional_ids: tuple[RequestField, ...] = ()
     may_wait: bool = False
     name: str = field(init=False)
-    """Kafka's name of the API, with which the name of its request begins."""
+    """Kafka's name of the API, the prefix of its request's name."""
     package: str = field(init=False)
     """kio's name of the API."""
 
@@ -208,11 +208,11 @@ class Api:
 
     @property
     def advertised_min(self) -> int:
-        """The lowest version that ApiVersions says."""
+        """The lowest version in ApiVersions."""
         return self.min_version if self.advertised_from is None else self.advertised_from
 
     def serves(self, version: int) -> bool:
-        """Is ``version`` parsed and answered here?"""
+        """Is ``version`` served here?"""
         return self.min_version <= version <= self.max_version
 
     def request_codec(self, version: int) -> Codec[Any]:
@@ -224,10 +224,10 @@ class Api:
         return codec_for(self.response, self.package, version, "response")
 
     def error_response(self, request: Any, version: int, error: ErrorCode) -> Any | None:
-        """The response that says ``error`` about everything in ``request``, as ``getErrorResponse`` of Kafka's request classes.
+        """The response with ``error`` for everything in ``request``, as ``getErrorResponse`` of Kafka's request classes.
 
-        Older APIs have no error code at the top, so the code is repeated for everything that was asked for. None where there
-        is nothing to answer: a Produce with acks 0, or a request that was not understood, which is None.
+        Older APIs have no top-level error code, so the code is repeated for everything in the request. None if there is no
+        response: for a Produce with acks 0, or for a request that could not be parsed (None).
         """
         if request is None:
             return None
@@ -237,7 +237,7 @@ class Api:
 
 
 def values_of(fields: tuple[RequestField, ...], request: Any) -> tuple[str | uuid.UUID | AllTopics, ...]:
-    """The values of ``fields`` in ``request``, each once; none if the request is None, one that was not understood."""
+    """The values of ``fields`` in ``request``, each once; none if the request could not be parsed (None)."""
     if request is None:
         return ()
     return tuple(dict.fromkeys(value for field in fields for value in field.values(request)))

@@ -1,10 +1,9 @@
-"""The bytes that consumers put inside JoinGroup and SyncGroup: subscriptions and assignments of the protocol type
-``consumer``.
+"""The consumer embedded protocol: subscriptions and assignments in JoinGroup and SyncGroup (``ConsumerProtocol``).
 
-The coordinator reads only the topics; for an assignor they are input and output. A blob is an int16
-version and the fields of that version. Future versions may only add fields at the end, so a version above the highest known
-one is read as that one and the rest is ignored. Sources: ``ConsumerProtocol``, ``ConsumerProtocolSubscription.json``,
-``ConsumerProtocolAssignment.json``; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
+The coordinator reads only the topics; the rest is for assignors. The bytes have an int16 version and the fields of that
+version. Future versions may only add fields at the end, so a higher version is read as the highest known one and the rest is
+ignored. Sources: ``ConsumerProtocolSubscription.json``, ``ConsumerProtocolAssignment.json``; KIP-429 (owned partitions),
+KIP-792 (generation), KIP-881 (rack).
 """
 
 import struct
@@ -16,14 +15,14 @@ from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import TruncatedError, WireError
 
 PROTOCOL_TYPE = "consumer"
-"""JoinGroup's protocol type of consumers; only for this type the broker reads the topics in the metadata."""
+"""The protocol type of consumers in JoinGroup; only for this type the broker parses the topics."""
 HIGHEST_VERSION = 3
-"""The highest version known, of both blobs."""
+"""The highest known version of both."""
 
 
 @message
 class TopicPartition:
-    """One topic and partitions of it."""
+    """A topic and some of its partitions."""
 
     topic: str
     partitions: tuple[int, ...] = ()
@@ -31,7 +30,7 @@ class TopicPartition:
 
 @message
 class ConsumerProtocolSubscription:
-    """What a consumer sends to the leader's assignor: versions 0–3. ``version`` is the one the bytes say."""
+    """A subscription, from a consumer to the leader's assignor: versions 0–3. ``version`` is that in the bytes."""
 
     version: int = HIGHEST_VERSION
     topics: tuple[str, ...] = ()
@@ -43,7 +42,7 @@ class ConsumerProtocolSubscription:
 
 @message
 class ConsumerProtocolAssignment:
-    """What the leader's assignor gives one consumer: versions 0–3, all with the same fields."""
+    """An assignment, from the leader's assignor to one consumer: versions 0–3, all with the same fields."""
 
     version: int = HIGHEST_VERSION
     assigned_partitions: tuple[TopicPartition, ...] = ()
@@ -54,7 +53,7 @@ Blob = TypeVar("Blob", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
 class MalformedError(WireError):
-    """The bytes are too short, or of no version (Kafka's ``SchemaException``)."""
+    """The bytes are too short, or have a negative version (Kafka's ``SchemaException``)."""
 
 
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
@@ -78,11 +77,11 @@ def write_assignment(assignment: ConsumerProtocolAssignment) -> bytes:
 
 
 def subscribed_topics(data: bytes) -> frozenset[str] | None:
-    """The topics in the subscription ``data``; None if it is not one.
+    """The topics in the subscription ``data``; None if it is not a subscription.
 
-    A broker needs only the topics, and reads every version as 0, even invalid ones: all versions begin like version 0
-    (``ClassicGroup.computeSubscribedTopics``). Bytes that end where a number should begin are no subscription. Raises
-    OverrunError for a length that reaches beyond the end.
+    A broker needs only the topics, and parses every version as version 0, even invalid ones: all versions begin like version 0
+    (``ClassicGroup.computeSubscribedTopics``). None if the bytes end where a number should begin. Raises OverrunError for a
+    length beyond the end.
     """
     try:
         return frozenset(_read_topics(data))
@@ -91,7 +90,7 @@ def subscribed_topics(data: bytes) -> frozenset[str] | None:
 
 
 class OverrunError(ValueError):
-    """A length in the bytes is null or reaches beyond the end. Kafka does not handle that."""
+    """A length is null or exceeds the data, an error that Kafka does not handle."""
 
 
 def _read_topics(data: bytes) -> list[str]:

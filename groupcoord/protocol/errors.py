@@ -1,6 +1,6 @@
-"""Error codes of the Kafka protocol: number, name, whether a client may retry, and the text Kafka sends with it.
+"""The error codes of the Kafka protocol (``Errors``): number, name, whether a client may retry, and message; and WireError.
 
-Source: ``org.apache.kafka.common.protocol.Errors``; the texts are part of the wire (FindCoordinator and others send them).
+Source: ``org.apache.kafka.common.protocol.Errors``; some responses contain the messages (FindCoordinator and others).
 """
 
 import enum
@@ -8,9 +8,9 @@ from typing import Self
 
 
 class ErrorCode(enum.IntEnum):
-    """A protocol error code; ``retriable`` and ``text`` come with it.
+    """A protocol error code, with ``retriable`` and ``text``.
 
-    A number that is not in the table, from a newer peer, is an ErrorCode too: ``ErrorCode(999)`` is called ``UNKNOWN_999``.
+    An unknown number, from a newer peer, is an ErrorCode too: ``ErrorCode(999)`` is called ``UNKNOWN_999``.
     """
 
     retriable: bool
@@ -315,9 +315,9 @@ class ErrorCode(enum.IntEnum):
 
 
 class WireError(Exception):
-    """The peer sent bytes that are not the message they claim to be.
+    """The received bytes are malformed.
 
-    ``api``, ``version``, ``offset`` (bytes from the start of the frame) and ``field`` say where, as far as it is known.
+    ``api``, ``version``, ``offset`` (bytes from the start of the frame) and ``field`` are the place, if known.
     """
 
     def __init__(self, reason: str, *, api: str = "", version: int = -1, offset: int = -1, field: str = "") -> None:

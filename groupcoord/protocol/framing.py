@@ -1,7 +1,7 @@
-"""Length-prefixed frames and the headers inside them: bytes in, requests out; responses in, bytes out. No I/O.
+"""Frames and headers of requests and responses: splitting bytes into frames, parsing and encoding. No I/O.
 
-A frame is an int32 length and that many bytes. A request's bytes are a header (API, version, correlation id, client id) and
-a body; a response's are a correlation id and a body. Source: KIP-482 for the headers, ``NetworkReceive`` for the limits.
+A frame is an int32 length and that many bytes. A request has a header (API key, version, correlation id, client id) and a body;
+a response has a correlation id and a body. Source: KIP-482 for the headers, ``NetworkReceive`` for the limits.
 """
 
 import struct
@@ -22,24 +22,24 @@ _CORRELATION_ID_AND_LENGTH = struct.Struct(">ih")
 
 
 class FrameBuffer:
-    """Collects received bytes and yields whole frames.
+    """Collects received bytes and splits them into frames.
 
-    ``max_frame_bytes`` is ``socket.request.max.bytes``: a frame that announces more, or less than nothing, raises WireError,
-    and the connection must be closed, because the start of the next frame is unknown.
+    ``max_frame_bytes`` is ``socket.request.max.bytes``: a larger or negative length raises WireError, and the connection must
+    be closed, because the start of the next frame is unknown.
     """
 
     def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
         self._buffer: bytes | bytearray = b""
-        self._start = 0  # of the next frame; what is before it was taken
+        self._start = 0  # of the next frame
 
     def __len__(self) -> int:
-        """Bytes received and not yet taken as frames."""
+        """The number of received bytes that are not yet returned in frames."""
         return len(self._buffer) - self._start
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
-        if not self._buffer:  # usually data holds whole frames, and no part of an earlier one is left
+        if not self._buffer:  # usual: data has complete frames, and nothing of an earlier frame is left
             self._buffer = data
             return
         if self._start or not isinstance(self._buffer, bytearray):
@@ -48,7 +48,7 @@ class FrameBuffer:
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame without its length, or None until more bytes come. Raises WireError."""
+        """The next complete frame without its length, or None if it is incomplete. Raises WireError."""
         buffer, start = self._buffer, self._start + 4
         missing = start - len(buffer)
         if missing > 0:
@@ -70,14 +70,14 @@ class FrameBuffer:
         return bytes(memoryview(buffer)[start:end]) if isinstance(buffer, bytearray) else buffer[start:end]
 
     def frames(self) -> Iterator[bytes]:
-        """All whole frames received so far."""
+        """All complete frames received so far."""
         while (frame := self.next_frame()) is not None:
             yield frame
 
 
 @message
 class RequestHeader:
-    """The fields before the body of every request, in headers of version 1 and 2."""
+    """The request header, of version 1 and 2."""
 
     request_api_key: int
     request_api_version: int
@@ -85,8 +85,8 @@ class RequestHeader:
     client_id: str | None
 
 
-# Version 2 has tagged fields behind these. The client id has an old length in both: it must be readable before it is known
-# whether the version is.
+# Version 2 also has tagged fields. The client id has the old length in both, so that it can be read before the version is
+# known to be supported.
 REQUEST_HEADER: Codec[RequestHeader] = Codec(
     MessageSchema(
         RequestHeader,
@@ -103,7 +103,7 @@ REQUEST_HEADER: Codec[RequestHeader] = Codec(
 
 
 class Request(NamedTuple):
-    """A parsed request; ``message`` is None for an ApiVersions request of a version we do not know."""
+    """A parsed request; ``message`` is None for an ApiVersions request of an unknown version."""
 
     api: Api
     version: int
@@ -113,7 +113,7 @@ class Request(NamedTuple):
 
 
 class _Route(NamedTuple):
-    """How a frame with certain first four bytes is read; ``codec`` is None for an ApiVersions request of unknown version."""
+    """How to read a frame with certain first four bytes; ``codec`` is None for an ApiVersions request of an unknown version."""
 
     api: Api
     version: int
@@ -126,7 +126,7 @@ _ROUTES: dict[bytes, _Route] = {}
 
 
 def parse_request(frame: bytes) -> Request:
-    """The request in ``frame``. Raises WireError for an unknown API, an unserved version, or bytes that are neither.
+    """The request in ``frame``. Raises WireError for an unknown API, an unsupported version, or malformed bytes.
 
     Kafka closes the connection in all these cases but one: ApiVersions of an unknown version is answered, in version 0.
     """
@@ -185,7 +185,7 @@ def _bad_header(api: Api, version: int, frame: bytes) -> WireError:
 
 
 def encode_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
-    """The frame of a request, length included: what a client sends."""
+    """The frame of a request, with its length, as a client sends it."""
     codec = api.request_codec(version)
     header = RequestHeader(
         request_api_key=api.key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
@@ -195,13 +195,13 @@ def encode_request(api: Api, version: int, correlation_id: int, client_id: str |
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> bytes:
-    """The frame of a response, length included: what a server sends."""
+    """The frame of a response, with its length, as a server sends it."""
     parts = response_parts(api, version, correlation_id, body)
     return b"".join(map(bytes, parts) if api.key == ApiKey.FETCH else parts)  # type: ignore[arg-type] # only Fetch has others
 
 
 def response_parts(api: Api, version: int, correlation_id: int, body: Any) -> list[LazyBytes]:
-    """The frame of a response in parts; those of a Fetch may still be in a log."""
+    """The frame of a response in parts; those of a Fetch may be references to a log."""
     codec = api.response_codec(version)
     parts: list[LazyBytes] = [b"", b"\0"] if _has_header_tags(api, codec) else [b""]
     codec.write(body if api.downgrade is None else api.downgrade(body, version), parts.append)

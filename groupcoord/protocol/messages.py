@@ -1,9 +1,9 @@
-"""The request and the response of every API; nested classes are in ``apis/``.
+"""The request and response classes of every API, re-exported; nested classes are in ``apis/``.
 
 Written by ``python -m tools.messages``.
 
-"vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed are those a server without
-ACLs, quotas and transactions answers; UNKNOWN_SERVER_ERROR can come with every API.
+"vN is flexible" means compact lengths and tagged fields from there on (KIP-482). The errors listed in ``apis/`` are those
+of a server without ACLs and quotas; UNKNOWN_SERVER_ERROR is possible in every API.
 """
 
 from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -32,7 +32,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import NO_PRODUCER, Call
 from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.coordinator_records.consumer_group import ConsumerGroupCurrentMemberAssignmentValue
+from groupcoord.protocol.coordinator_records.consumer_group_records import ConsumerGroupCurrentMemberAssignmentValue
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import SyncGroupResponse
 from groupcoord.simulation.actions import ActionKind

@@ -16,7 +16,7 @@ from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import records_in
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey, read_key
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataKey, OffsetCommitKey, read_key
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (
     ApiVersionsRequest,

@@ -3,7 +3,7 @@ import pytest
 from groupcoord.coordinator.events import GroupRemoved, OffsetsRemoved, RequestRefused
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, OffsetCommitKey
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataKey, OffsetCommitKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import DeleteGroupsRequest
 from tests.coordinator.world import World, subscription

@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.coordinator.events import GroupRemoved, OffsetsRemoved
 from groupcoord.core.events import TimerFired
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataKey
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import Member, World, subscription
 

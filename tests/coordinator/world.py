@@ -33,7 +33,7 @@ from groupcoord.protocol.apis.offset_fetch import (
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
 from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     UnknownKey,

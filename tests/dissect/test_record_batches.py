@@ -18,9 +18,9 @@ from groupcoord.protocol.batches.record_batch import (
 )
 from groupcoord.protocol.batches.records import Header, Record
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
-from groupcoord.protocol.coordinator_records import typed
+from groupcoord.protocol.coordinator_records import group_records
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from groupcoord.protocol.coordinator_records.transaction_log import TransactionLogValue, write_key, write_value
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.dissect.test_frames import assert_no_byte_is_left_out, at
 from tests.protocol.kafkas_records import Recorded, recorded
 
@@ -134,8 +134,8 @@ def test_subscriptions_in_the_records_of_classic_groups_are_opened(protocol_type
     value = GroupMetadataValue(
         protocol_type=protocol_type, generation=1, protocol="range", leader="m", members=(member,)
     )
-    key = typed.write_key(GroupMetadataKey(group="g"))
-    data = build_batch([Record(0, 0, key, typed.write_value(value, 3))])
+    key = group_records.write_key(GroupMetadataKey(group="g"))
+    data = build_batch([Record(0, 0, key, group_records.write_value(value, 3))])
     dissection = dissect_record_batches(data, "__consumer_offsets")
     assert_no_byte_is_left_out(dissection)
     member_fields = _under(dissection, "batches[0].records[0].value.members[0].")

@@ -18,7 +18,12 @@ from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from groupcoord.protocol.coordinator_records.group_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    write_key,
+    write_value,
+)
 from groupcoord.protocol.errors import ErrorCode
 from tests.clients.in_process import groupcoord
 

@@ -18,7 +18,7 @@ from groupcoord.offsets_log.log_source import Batch, SourceError
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

@@ -22,15 +22,15 @@ from groupcoord.protocol.batches.record_batch import build_batch, read_header, r
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartition, write_subscription
 from groupcoord.protocol.coordinator_records import transaction_log
-from groupcoord.protocol.coordinator_records.record_formatting import parse_key, parse_value
-from groupcoord.protocol.coordinator_records.transaction_log import PartitionsOfTopic, TransactionLogValue
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     write_key,
     write_value,
 )
+from groupcoord.protocol.coordinator_records.record_formatting import parse_key, parse_value
+from groupcoord.protocol.coordinator_records.transaction_log import PartitionsOfTopic, TransactionLogValue
 from tests.offsets_log.recorded import KAFKA_FILES
 from tests.offsets_log.test_entries import said
 

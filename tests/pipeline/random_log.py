@@ -14,7 +14,7 @@ from groupcoord.protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

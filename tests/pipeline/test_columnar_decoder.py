@@ -14,7 +14,7 @@ from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.columnar_decoder import SPLIT, decode_keys, decode_values, split_batches
 from groupcoord.pipeline.record_decoder import decode_record
 from groupcoord.pipeline.schemas import COMMITS, LOG
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,

@@ -19,7 +19,12 @@ from groupcoord.pipeline.record_table_writer import HIDDEN, WRITTEN, collect_wri
 from groupcoord.pipeline.run import RunOptions
 from groupcoord.pipeline.run_output import CODEC, CODECS
 from groupcoord.pipeline.sources.factory import plan_source
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, write_key, write_value
+from groupcoord.protocol.coordinator_records.group_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    write_key,
+    write_value,
+)
 from tests.pipeline.random_log import START_MS, RandomLog
 from tests.pipeline.whole_run import in_any_order, run, run_unchecked, tables_in
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, build_batch, frame_batch, read_header
 from groupcoord.protocol.batches.records import Header, Record
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,

@@ -22,7 +22,7 @@ from groupcoord.protocol.coordinator_records.commit_fast_path import (
     plain_key,
     scan_offset_commits,
 )
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     OFFSET_COMMIT_VALUE_VERSION,
     GroupMetadataKey,
     OffsetCommitKey,

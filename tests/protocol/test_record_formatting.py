@@ -13,6 +13,17 @@ from groupcoord.protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
+from groupcoord.protocol.coordinator_records.group_records import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    UnknownKey,
+    read_key,
+    read_value,
+    write_key,
+    write_value,
+)
 from groupcoord.protocol.coordinator_records.record_formatting import (
     RecordError,
     RecordKey,
@@ -28,17 +39,6 @@ from groupcoord.protocol.coordinator_records.record_formatting import (
     value_text,
 )
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
-from groupcoord.protocol.coordinator_records.typed import (
-    GroupMetadataValue,
-    MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    UnknownKey,
-    read_key,
-    read_value,
-    write_key,
-    write_value,
-)
 from tests.protocol.kafkas_records import recorded
 
 RECORDS = recorded()

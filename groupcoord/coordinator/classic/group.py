@@ -21,7 +21,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataValue
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataValue
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 

@@ -24,7 +24,7 @@ from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, Coord
 from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
-from groupcoord.protocol.coordinator_records.typed import GroupMetadataValue, MemberMetadata
+from groupcoord.protocol.coordinator_records.group_records import GroupMetadataValue, MemberMetadata
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 

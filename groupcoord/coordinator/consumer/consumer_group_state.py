@@ -21,7 +21,7 @@ from groupcoord.core.effects import TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 from groupcoord.core.java_map import copied_set
-from groupcoord.protocol.coordinator_records import consumer_group as stored
+from groupcoord.protocol.coordinator_records import consumer_group_records as stored
 from groupcoord.protocol.errors import ErrorCode, WireError
 
 MEMBER_EPOCHS_FROM = 9

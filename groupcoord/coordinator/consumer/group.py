@@ -25,7 +25,7 @@ from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.apis.leave_group import MemberResponse
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, read_subscription
-from groupcoord.protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from groupcoord.protocol.coordinator_records.consumer_group_records import ClassicMemberMetadata, ClassicProtocol
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.messages import (
     HeartbeatRequest,

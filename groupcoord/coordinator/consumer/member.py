@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 from groupcoord.core.java_map import int_order
-from groupcoord.protocol.coordinator_records.consumer_group import (
+from groupcoord.protocol.coordinator_records.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,

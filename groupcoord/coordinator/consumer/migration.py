@@ -34,7 +34,7 @@ from groupcoord.protocol.consumer_protocol import (
     read_subscription,
     write_assignment,
 )
-from groupcoord.protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from groupcoord.protocol.coordinator_records.consumer_group_records import ClassicMemberMetadata, ClassicProtocol
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.messages import JoinGroupResponse, SyncGroupResponse
 

@@ -4,7 +4,7 @@ from groupcoord.coordinator.consumer.member import ConsumerMember, Target, curre
 from groupcoord.coordinator.consumer.member_aggregates import ResolvedRegex
 from groupcoord.coordinator.records import typed_record
 from groupcoord.core.effects import TypedRecord
-from groupcoord.protocol.coordinator_records.consumer_group import (
+from groupcoord.protocol.coordinator_records.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupKey,

@@ -23,7 +23,7 @@ from groupcoord.protocol.coordinator_records.commit_fast_path import (
     is_plain_commit,
     scan_offset_commits,
 )
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey
+from groupcoord.protocol.coordinator_records.group_records import OffsetCommitKey
 from groupcoord.protocol.errors import ErrorCode
 
 V = TypeVar("V")

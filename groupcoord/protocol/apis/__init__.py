@@ -1,6 +1,6 @@
-"""The APIs that are served: one module each, with the version-free messages of the API and its descriptor.
+"""The APIs that are served, and their table APIS: one module each, with the version-free messages of the API and its Api.
 
-The version ranges are those a Kafka 4.3 broker serves for the same APIs (KIP-896 set the lower bounds).
+The version ranges are those of a Kafka 4.3 broker (KIP-896 set the lower bounds).
 """
 
 import pkgutil
@@ -19,7 +19,7 @@ def _descriptors() -> list[Api]:
 
 
 APIS: Mapping[int, Api] = MappingProxyType({api.key: api for api in sorted(_descriptors(), key=lambda api: api.key)})
-"""The descriptors by API number, in order of these."""
+"""The APIs by API key, in order."""
 
 API_BY_REQUEST: Mapping[type, Api] = MappingProxyType({api.request: api for api in APIS.values()})
-"""The descriptors by the class of their requests."""
+"""The APIs by the class of their requests."""

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: messages and descriptor."""
+"""AddOffsetsToTxn (API key 25): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: messages and descriptor."""
+"""AddPartitionsToTxn (API key 24): request and response messages, and their Api."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""AlterConfigs: messages and descriptor."""
+"""AlterConfigs (API key 33): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
 from groupcoord.protocol.apis.incremental_alter_configs import AlterConfigsResourceResponse

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: messages and descriptor."""
+"""AlterPartitionReassignments (API key 45): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

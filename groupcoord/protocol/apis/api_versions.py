@@ -1,4 +1,4 @@
-"""ApiVersions: messages and descriptor."""
+"""ApiVersions (API key 18): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: messages and descriptor."""
+"""ConsumerGroupDescribe (API key 69): request and response messages, and their Api."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: messages and descriptor."""
+"""ConsumerGroupHeartbeat (API key 68): request and response messages, and their Api."""
 
 import uuid
 

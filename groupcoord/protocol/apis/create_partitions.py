@@ -1,4 +1,4 @@
-"""CreatePartitions: messages and descriptor."""
+"""CreatePartitions (API key 37): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

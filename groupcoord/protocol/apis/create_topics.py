@@ -1,4 +1,4 @@
-"""CreateTopics: messages and descriptor."""
+"""CreateTopics (API key 19): request and response messages, and their Api."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""DeleteGroups: messages and descriptor."""
+"""DeleteGroups (API key 42): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""DeleteRecords: messages and descriptor."""
+"""DeleteRecords (API key 21): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

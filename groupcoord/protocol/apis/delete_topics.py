@@ -1,4 +1,4 @@
-"""DeleteTopics: messages and descriptor."""
+"""DeleteTopics (API key 20): request and response messages, and their Api."""
 
 import uuid
 from dataclasses import replace

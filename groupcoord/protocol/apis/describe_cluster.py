@@ -1,4 +1,4 @@
-"""DescribeCluster: messages and descriptor."""
+"""DescribeCluster (API key 60): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""DescribeQuorum: messages and descriptor."""
+"""DescribeQuorum (API key 55): request and response messages, and their Api."""
 
 import uuid
 

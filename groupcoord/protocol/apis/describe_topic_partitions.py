@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: messages and descriptor."""
+"""DescribeTopicPartitions (API key 75): request and response messages, and their Api."""
 
 import uuid
 

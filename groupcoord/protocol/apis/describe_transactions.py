@@ -1,4 +1,4 @@
-"""DescribeTransactions: messages and descriptor."""
+"""DescribeTransactions (API key 65): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

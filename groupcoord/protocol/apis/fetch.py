@@ -1,4 +1,4 @@
-"""Fetch: messages and descriptor."""
+"""Fetch (API key 1): request and response messages, and their Api."""
 
 import uuid
 

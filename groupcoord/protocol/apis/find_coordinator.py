@@ -1,4 +1,4 @@
-"""FindCoordinator: messages and descriptor."""
+"""FindCoordinator (API key 10): request and response messages, and their Api."""
 
 from dataclasses import replace
 

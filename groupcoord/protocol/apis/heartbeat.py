@@ -1,4 +1,4 @@
-"""Heartbeat: messages and descriptor."""
+"""Heartbeat (API key 12): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, INSTANCE_ID, MEMBER_ID, Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: messages and descriptor."""
+"""IncrementalAlterConfigs (API key 44): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""InitProducerId: messages and descriptor."""
+"""InitProducerId (API key 22): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

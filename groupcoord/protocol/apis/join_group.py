@@ -1,4 +1,4 @@
-"""JoinGroup: messages and descriptor."""
+"""JoinGroup (API key 11): request and response messages, and their Api."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""LeaveGroup: messages and descriptor."""
+"""LeaveGroup (API key 13): request and response messages, and their Api."""
 
 from dataclasses import replace
 

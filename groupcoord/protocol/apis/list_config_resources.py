@@ -1,4 +1,7 @@
-"""ListConfigResources: messages and descriptor. Version 0 was called ListClientMetricsResources."""
+"""ListConfigResources (API key 74): request and response messages, and their Api.
+
+Version 0 was called ListClientMetricsResources.
+"""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""ListGroups: messages and descriptor."""
+"""ListGroups (API key 16): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

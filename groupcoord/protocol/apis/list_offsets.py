@@ -1,4 +1,4 @@
-"""ListOffsets: messages and descriptor."""
+"""ListOffsets (API key 2): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

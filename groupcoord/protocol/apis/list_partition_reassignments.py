@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: messages and descriptor."""
+"""ListPartitionReassignments (API key 46): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

@@ -1,4 +1,4 @@
-"""ListTransactions: messages and descriptor."""
+"""ListTransactions (API key 66): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

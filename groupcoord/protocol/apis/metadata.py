@@ -1,4 +1,4 @@
-"""Metadata: messages and descriptor."""
+"""Metadata (API key 3): request and response messages, and their Api."""
 
 import uuid
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""OffsetCommit: messages and descriptor."""
+"""OffsetCommit (API key 8): request and response messages, and their Api."""
 
 import uuid
 

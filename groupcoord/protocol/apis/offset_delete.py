@@ -1,4 +1,4 @@
-"""OffsetDelete: messages and descriptor."""
+"""OffsetDelete (API key 47): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, TOPIC_NAME, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.message_decorator import message

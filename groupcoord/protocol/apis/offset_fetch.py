@@ -1,4 +1,4 @@
-"""OffsetFetch: messages and descriptor."""
+"""OffsetFetch (API key 9): request and response messages, and their Api."""
 
 import uuid
 from dataclasses import replace

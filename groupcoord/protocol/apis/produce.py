@@ -1,4 +1,4 @@
-"""Produce: messages and descriptor."""
+"""Produce (API key 0): request and response messages, and their Api."""
 
 import uuid
 

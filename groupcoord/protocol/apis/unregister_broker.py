@@ -1,4 +1,4 @@
-"""UnregisterBroker: messages and descriptor."""
+"""UnregisterBroker (API key 64): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
 from groupcoord.protocol.codec.message_decorator import message

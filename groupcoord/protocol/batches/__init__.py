@@ -1,1 +1,1 @@
-"""Record batches of magic 2 and the records in them: read, check, write, compress, and rewrite."""
+"""Record batches of magic 2 and their records: reading, validation, writing, compression and rewriting."""

@@ -1,9 +1,9 @@
-"""The four compressions of record batches, as Kafka's clients frame them.
+"""Compression and decompression of record batches (gzip, snappy, lz4, zstd), in the framings of Kafka's clients.
 
-Snappy comes in the block framing of Java's ``SnappyOutputStream`` (xerial), as every client writes it; raw snappy is read
-too, as Java reads it. The others are what their formats say: gzip, LZ4 frames, Zstandard.
-Kafka reads LZ4 frames whose blocks do not refer to each other. It stops at the end mark, and checks neither what follows nor
-the checksum and the size of the content. What LZ4 and Zstandard frames hold is told from their headers.
+Snappy has the block framing of Java's ``SnappyOutputStream`` (xerial), as all clients write it; raw snappy is read too, as by
+Java. The others have their standard formats: gzip, LZ4 frames, Zstandard. Kafka reads LZ4 frames with independent blocks only.
+It stops at the end mark, and checks neither what follows nor checksum and size of the content. The unpacked sizes of LZ4 and
+Zstandard frames are determined from their headers.
 Sources: ``org.apache.kafka.common.compress``, ``Lz4BlockInputStream``; the LZ4 frame format, XXH32; RFC 8878.
 """
 
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import cramjam
 
-# Deviation (unpacked-size-limit): Kafka reads a compressed batch as a stream and sets no limit. What is unpacked here is held
-# whole, so that a few bytes must not unpack to a machine's memory; no producer that keeps within socket.request.max.bytes comes
-# near this. For the same reason a producer is told of the first 10,000 wrong records of a batch at most.
+# Deviation (unpacked-size-limit): Kafka reads a compressed batch as a stream without a limit. Here the unpacked records are in
+# memory as a whole, so their size is limited; no producer within socket.request.max.bytes comes near this. For the same reason
+# a response lists at most 10,000 rejected records of a batch.
 UNPACKED_LIMIT = 100 * 1024 * 1024
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -47,7 +47,7 @@ class Compression(enum.IntEnum):
 
 
 class CompressionError(ValueError):
-    """The bytes are not what their compression says, or unpack to more than UNPACKED_LIMIT bytes."""
+    """The bytes are invalid for their compression, or unpack to more than UNPACKED_LIMIT bytes."""
 
 
 _CODECS: dict[Compression, Any] = {
@@ -55,28 +55,28 @@ _CODECS: dict[Compression, Any] = {
     Compression.ZSTD: cramjam.zstd,
 }
 _LZ4_MOST_OF_ONE = 256
-"""The most bytes that one byte can unpack to: one lengthens a copy by 255."""
-# Two bits of deflate can stand for 258 bytes; a copy of snappy has three bytes and gives 64.
+"""The maximum expansion of one byte: it lengthens a copy by 255."""
+# Two bits of deflate can expand to 258 bytes; a copy of snappy has three bytes and expands to 64.
 _MOST_OF_ONE = {Compression.NONE: 1, Compression.GZIP: 1032, Compression.SNAPPY: 22}
 
 
 def max_unpacked_bytes(compression: Compression, data: memoryview) -> int:
-    """The most bytes that ``data`` can unpack to, without unpacking it; often far too high."""
+    """An upper bound of the unpacked size of ``data``, without unpacking it; often far too high."""
     if compression == Compression.ZSTD:
         return most_content(data, UNPACKED_LIMIT)
     if compression == Compression.LZ4:
         try:
             return min(_find_blocks(data).most_bytes, UNPACKED_LIMIT)
         except ValueError:
-            return 0  # none of it will be unpacked
+            return 0  # it cannot be unpacked
     return min(_MOST_OF_ONE[compression] * len(data), UNPACKED_LIMIT)
 
 
 def decompress(compression: Compression, data: bytes | memoryview) -> bytes | memoryview:
-    """What ``data`` unpacks to. Raises CompressionError.
+    """The unpacked ``data``. Raises CompressionError.
 
-    What is large goes into one piece of memory of the size of the limit, of which only that comes to be which is written to:
-    nothing grows or is copied, and other threads go on meanwhile.
+    Large data is unpacked into one memory map of the size of the limit, whose untouched pages take no memory: nothing is
+    resized or copied, and other threads run meanwhile.
     """
     if compression == Compression.NONE:
         return bytes(data)

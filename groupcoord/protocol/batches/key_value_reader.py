@@ -1,9 +1,9 @@
-"""The offsets, keys and values of a batch, without timestamps and headers: a fast path for logs of millions of records.
+"""A fast reader of the offsets, keys and values of a batch, without timestamps and headers, for logs of millions of records.
 
-Most records of a log begin like an earlier one. The few bytes before the key say how long the record and its key are, and
-where the record is in its batch. If it has a key and no headers, the length of its value follows from these too. So the layout
-of a record (its template) is worked out once for each beginning; the next record that begins alike is read with one dictionary
-lookup and one call of ``struct``, instead of five numbers of variable length. Other records are read number by number.
+Most records of a log begin like an earlier one. The few bytes before the key determine the length of the record and of its key,
+and its index in the batch. For a record with a key and without headers, they also determine the length of the value. So the
+layout of a record (its template) is computed once for each beginning; the next record that begins alike is read with one
+dictionary lookup and one call of ``struct``, instead of five varints. Other records are read field by field.
 """
 
 import struct
@@ -21,13 +21,13 @@ from groupcoord.protocol.batches.record_batch import (
 from groupcoord.protocol.batches.records import InvalidRecordsError, read_varint, read_varlong, varint
 
 HEAD_BYTES = 9
-"""The bytes at the beginning of a record that tell its template: usually all before the key."""
+"""The bytes at the beginning of a record that determine its template: usually all before the key."""
 
 PARTITION_BYTES = 4
 """The key of a commit ends with its partition; the bytes before are the same for all partitions of a topic in a group."""
 
 RecordTemplate = tuple[Callable[[bytes, int], tuple[Any, ...]], int, int, bytes]
-"""For all records that begin alike:
+"""For all records with the same beginning:
 
 - a function that unpacks key, encoded length of the value, and value from a position; the value of a tombstone is empty,
 - the size of the record, its length field included,
@@ -70,9 +70,10 @@ def _template(head: bytes, partition_bytes: int) -> RecordTemplate | None:
 def _layout(
     position: int, key_bytes: int, partition_bytes: int, rest: int
 ) -> tuple[Callable[[bytes, int], tuple[Any, ...]], bytes] | None:
-    """What unpacks a record whose key is at ``position``, and the encoded length of its value, which ``rest`` includes.
+    """The function that unpacks a record whose key is at ``position``, and the encoded length of its value; ``rest`` includes
+    it.
 
-    Templates share it: their beginnings differ in timestamps and offsets, too, and are far more than there are layouts.
+    Templates share it, because beginnings also differ in timestamps and offsets and are far more than there are layouts.
     """
     # An empty value would take as many bytes as none: ``read_record`` tells them apart.
     expected = _NULL if rest == 1 else _length_with(rest)
@@ -83,7 +84,7 @@ def _layout(
 
 
 def _length_with(size: int) -> bytes | None:
-    """The encoded length of a value that takes ``size`` bytes together with its length; None for sizes that cannot be."""
+    """The encoded length of a value that takes ``size`` bytes together with its length; None for an impossible size."""
     for width in range(1, min(size, _LONGEST) + 1):
         length = varint(size - width)
         if len(length) == width:
@@ -99,9 +100,9 @@ OffsetKeyValue = tuple[int, bytes | None, bytes | None]
 
 
 class BatchKeyValues(NamedTuple):
-    """Records as (offset, key, value). ``producer_id`` is -1 for records that are not of a transaction.
+    """Records as (offset, key, value). ``producer_id`` is -1 for non-transactional records.
 
-    ``last_offset`` is the batch's: compaction may have taken the record that had it. A ``control`` batch is a marker.
+    ``last_offset`` is the batch's: compaction may have removed the record with it. A ``control`` batch is a transaction marker.
     """
 
     last_offset: int
@@ -111,7 +112,7 @@ class BatchKeyValues(NamedTuple):
 
 
 def read_key_values(data: bytes, start: int = 0) -> BatchKeyValues:
-    """The records of the whole batch at ``start`` of ``data``.
+    """The records of the complete batch at ``start`` of ``data``.
 
     Raises BatchError if it cannot be unpacked, InvalidRecordsError for malformed records.
     """
@@ -141,7 +142,7 @@ def read_key_values(data: bytes, start: int = 0) -> BatchKeyValues:
 
 
 def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple[OffsetKeyValue, int]:
-    """(the record at ``position``, where it ends), for a batch that ends at ``end``, without a template.
+    """(the record at ``position``, its end), for a batch that ends at ``end``, without a template.
 
     Raises InvalidRecordsError, and IndexError if ``data`` ends before the batch.
     """
@@ -161,10 +162,10 @@ def read_record(data: bytes, position: int, end: int, base_offset: int) -> tuple
 
 
 def collect_key_offsets(header: BatchHeader, data: bytes, start: int, found: dict[bytes, int]) -> bool:
-    """Put the offset of each key of the whole batch at ``start`` into ``found``; the last record of a key counts.
+    """Put the offset of each key of the complete batch at ``start`` into ``found``; the last record of a key counts.
 
-    True if all records have a key and a value, and offsets one after the other from the first on, as a producer writes them.
-    Raises BatchError if it cannot be unpacked, InvalidRecordsError for malformed records.
+    Returns whether all records have a key and a value, and consecutive offsets, as a producer writes them. Raises BatchError if
+    it cannot be unpacked, InvalidRecordsError for malformed records.
     """
     base_offset, count = header.base_offset, header.record_count
     position, end = start + HEADER_BYTES, start + header.size

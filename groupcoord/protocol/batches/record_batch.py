@@ -1,9 +1,9 @@
-"""Record batches of magic 2: find them in bytes, read their headers, look inside, and build them.
+"""Record batches of magic 2 (``DefaultRecordBatch``): headers, records, building, and rewriting for compaction and compression.
 
-A batch is a header of 61 bytes and its records, compressed or not. Base offset and leader epoch lie outside the checksum, so
-that a broker can set them without touching anything else. A batch that is made of another one has another compression, or only
-the records that compaction keeps: then it keeps its first and last offset and its sequence numbers, so that a producer's last
-batch is still known by them, and gets a delete horizon for its tombstones (KIP-534).
+A batch is a header of 61 bytes and its records, compressed or not. Base offset and leader epoch are not covered by the
+checksum, so that a broker can set them without touching anything else. A batch can be rewritten with another compression, or
+with only the records that compaction keeps: it then keeps its first and last offset and its sequence numbers, so that it still
+identifies a producer's last batch, and gets a delete horizon for its tombstones (KIP-534).
 Sources: KIP-98, ``DefaultRecordBatch`` with its ``writeEmptyHeader``, ``MemoryRecords.filterTo``.
 """
 
@@ -61,13 +61,13 @@ _MARKER_VERSION = 0
 _MARKER_KEY = struct.Struct(">hh")  # version, type
 _MARKER_VALUE = struct.Struct(">hi")  # version, epoch of the coordinator
 
-_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
+_OVERHEAD_BYTES = 12  # base offset and length, which the length does not include
 _UP_TO_MAGIC_BYTES = 17
-_SMALLEST_LENGTH = 14  # of a message of magic 0, the smallest that ever was
+_SMALLEST_LENGTH = 14  # of a message of magic 0, the smallest of all formats
 _SMALLEST_RECORD = 7
 _RECORD_IN_BYTES = 1000
 ATTRIBUTES_BYTE = 22
-"""The position of the byte of the attributes that holds the compression."""
+"""The position of the attributes' byte with the compression type."""
 _CRC_POSITION = 17
 _ATTRIBUTES_POSITION = 21
 _MAX_TIMESTAMP_POSITION = 35
@@ -77,7 +77,7 @@ _INT64, _INT32, _UINT32, _INT16 = struct.Struct(">q"), struct.Struct(">i"), stru
 
 
 class BatchError(Exception):
-    """A batch that must not be stored; ``error`` is the code for the producer."""
+    """An invalid batch, or an append that is refused; ``error`` is the code for the client."""
 
     def __init__(self, error: ErrorCode, reason: str) -> None:
         super().__init__(reason)
@@ -92,7 +92,7 @@ def drop_traceback(problem: E) -> E:
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch, field by field; times are milliseconds."""
+    """The fields of a batch header; times are milliseconds."""
 
     base_offset: int
     length: int
@@ -110,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, this header included."""
+        """Bytes of the complete batch, with this header."""
         return _OVERHEAD_BYTES + self.length
 
     @property
@@ -120,7 +120,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """How the records are compressed. Raises BatchError for a number that is no compression."""
+        """The compression type. Raises BatchError for an unknown one."""
         try:
             return Compression(self.attributes & COMPRESSION_MASK)
         except ValueError:
@@ -129,7 +129,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def log_append_time(self) -> bool:
-        """Do all records have the time of the append, which is the batch's largest, as their own?"""
+        """Do all records have the time of the append, the batch's largest timestamp, as their timestamp?"""
         return self.attributes & LOG_APPEND_TIME != 0
 
     @property
@@ -139,7 +139,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Is this a control batch: a transaction marker and no data?"""
+        """Is this a control batch, such as a transaction marker?"""
         return self.attributes & CONTROL != 0
 
     @property
@@ -149,19 +149,19 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, which follows the first modulo 2³¹; -1 without any."""
+        """The sequence number of the last record, modulo 2³¹; -1 without a producer's sequence."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return add_to_sequence(self.base_sequence, self.last_offset_delta)
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """``sequence`` moved by ``increment``, either way; behind the largest int32 comes 0."""
+    """``sequence`` plus ``increment``, which may be negative; 0 follows the largest int32."""
     return (sequence + increment) & INT32_MAX
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at ``position``. Raises BatchError if there are fewer bytes than a header has."""
+    """The header of the batch at ``position``. Raises BatchError if there are too few bytes."""
     try:
         return BatchHeader._make(_HEADER.unpack_from(data, position))
     except struct.error:
@@ -169,7 +169,7 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 class BatchExtent(NamedTuple):
-    """Where a batch lies in bytes, and its format."""
+    """The position and size of a batch in bytes, and its magic."""
 
     position: int
     size: int
@@ -177,12 +177,12 @@ class BatchExtent(NamedTuple):
 
 
 def marker_type(key: bytes | memoryview | None) -> int:
-    """The type that the ``key`` of a control record says, behind its version; -1 if it says none."""
+    """The type in the ``key`` of a control record; -1 if it has none."""
     return _INT16.unpack_from(key, 2)[0] if key is not None and len(key) >= 4 else _NO_MARKER
 
 
 class EndTransactionMarker(NamedTuple):
-    """How a transaction ended, as its control record says it."""
+    """The contents of a transaction marker."""
 
     committed: bool
     coordinator_epoch: int
@@ -190,7 +190,7 @@ class EndTransactionMarker(NamedTuple):
 
 
 def read_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:
-    """What the whole control ``batch`` says; None for one that compaction has emptied, or that ends no transaction.
+    """The marker in the complete control ``batch``; None if compaction has emptied it, or for another type of control record.
 
     Raises BatchError, InvalidRecordsError. Source: ``EndTransactionMarker.deserialize``.
     """
@@ -213,9 +213,9 @@ def build_marker(
     producer_epoch: int,
     log_append_time: bool = False,
 ) -> bytes:
-    """The control batch at ``offset`` that ends a transaction. Source: ``MemoryRecords.withEndTransactionMarker``.
+    """The control batch of a transaction marker at ``offset``. Source: ``MemoryRecords.withEndTransactionMarker``.
 
-    ``log_append_time``: the records of the topic have the time of the append, and so has this.
+    ``log_append_time``: the topic uses LogAppendTime, and so does the marker.
     """
     key = _MARKER_KEY.pack(_MARKER_VERSION, COMMIT_MARKER if end.committed else ABORT_MARKER)
     value = _MARKER_VALUE.pack(_MARKER_VERSION, end.coordinator_epoch)
@@ -229,9 +229,9 @@ def build_marker(
 
 
 def iter_batch_extents(data: Buffer) -> Iterator[BatchExtent]:
-    """The batches in ``data``, of any format, in order; an incomplete one at the end is left out.
+    """The batches in ``data``, of any format, in order; an incomplete last one is omitted.
 
-    Raises BatchError(CORRUPT_MESSAGE) for a length or magic that no batch has. Source: ``ByteBufferLogInputStream``.
+    Raises BatchError(CORRUPT_MESSAGE) for an invalid length or magic. Source: ``ByteBufferLogInputStream``.
     """
     position = 0
     while (left := len(data) - position) >= _OVERHEAD_BYTES:
@@ -259,7 +259,8 @@ def attributes_of(data: Buffer, batch: BatchExtent) -> int:
 
 @cache
 def _crc32c() -> Callable[..., int]:
-    """The function, which comes with the first batch: its package looks up its own version in the metadata of all packages."""
+    """The function, imported with the first batch, because the import is slow: the package searches all metadata for its
+    version."""
     from crc32c import crc32c  # noqa: PLC0415 - see above
 
     function: Callable[..., int] = crc32c
@@ -267,7 +268,7 @@ def _crc32c() -> Callable[..., int]:
 
 
 def checksum_matches(batch: Buffer, header: BatchHeader) -> bool:
-    """Does the checksum in ``header`` fit the bytes of ``batch``, which is exactly one whole batch?"""
+    """Does the checksum in ``header`` match ``batch``, which is exactly one complete batch?"""
     with memoryview(batch) as view:
         return _crc32c()(view[_ATTRIBUTES_POSITION:]) == header.crc
 
@@ -275,11 +276,11 @@ def checksum_matches(batch: Buffer, header: BatchHeader) -> bool:
 def validate_batch_records(
     batch: Buffer, header: BatchHeader, *, sized: bool = True
 ) -> tuple[RecordsSummary, Buffer, int]:
-    """Check the records of a whole ``batch``; (what was found, the bytes they are in unpacked, where they begin).
+    """Validate the records of a complete ``batch``; returns (summary, the unpacked bytes, the position of the records in them).
 
-    Unless ``sized``, a record may say any size.
+    Unless ``sized``, the size of each record is not checked.
 
-    Raises BatchError: INVALID_RECORD for records that are none, UNKNOWN_SERVER_ERROR for a compression that is none.
+    Raises BatchError: INVALID_RECORD for malformed records, UNKNOWN_SERVER_ERROR for an unknown compression type.
     """
     data, position = decompressed_records(batch, header)
     try:
@@ -289,7 +290,7 @@ def validate_batch_records(
 
 
 def records_of(batch: Buffer, header: BatchHeader | None = None) -> Iterator[Record]:
-    """The records of a whole ``batch``, with the timestamps a consumer sees. Raises BatchError, InvalidRecordsError."""
+    """The records of a complete ``batch``, with the timestamps that consumers see. Raises BatchError, InvalidRecordsError."""
     return map(make_record, fields_of(batch, read_header(batch) if header is None else header))
 
 
@@ -304,7 +305,7 @@ def fields_of(batch: Buffer, header: BatchHeader) -> Iterator[RecordFields]:
 
 
 def records_in(data: Buffer) -> Iterator[Record]:
-    """The records of all whole batches in ``data``, such as a fetch brings; the markers of transactions are left out."""
+    """The records of all complete batches in ``data``, such as a fetch response has; control records are omitted."""
     with memoryview(data) as view:
         for position, size, _ in iter_batch_extents(data):
             header = read_header(view, position)
@@ -313,7 +314,7 @@ def records_in(data: Buffer) -> Iterator[Record]:
 
 
 def decompressed_records(batch: Buffer, header: BatchHeader) -> tuple[Buffer, int]:
-    """The bytes that hold the records of ``batch``, and where in them they begin. Raises BatchError."""
+    """The bytes that contain the records of ``batch``, and their position in it. Raises BatchError."""
     compression = header.compression
     if compression == Compression.NONE:
         return batch, HEADER_BYTES
@@ -325,9 +326,9 @@ def decompressed_records(batch: Buffer, header: BatchHeader) -> tuple[Buffer, in
 
 
 def validation_cost(batch: Buffer, header: BatchHeader) -> int:
-    """The most work that ``validate_batch_records`` can have with the whole ``batch``, in bytes to unpack.
+    """The maximum cost of ``validate_batch_records`` for the complete ``batch``, in bytes to unpack.
 
-    A record counts as a thousand bytes. Raises BatchError for a number that is no compression.
+    A record counts as a thousand bytes. Raises BatchError for an unknown compression type.
     """
     with memoryview(batch) as view:
         size = max_unpacked_bytes(header.compression, view[HEADER_BYTES:])
@@ -346,10 +347,10 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """One batch of ``records``, which are at least one and in order of their offsets.
+    """One batch of ``records``, at least one, ordered by offset.
 
-    ``base_offset`` is the first record's unless given, ``max_timestamp_ms`` the largest of theirs. The compression is that in
-    ``attributes``, at ``level`` (None: the codec's default).
+    ``base_offset`` is by default the first record's, ``max_timestamp_ms`` the largest of theirs. ``attributes`` have the
+    compression, at ``level`` (None: the codec's default).
     """
     first = records[0]
     base = first.offset if base_offset is None else base_offset
@@ -388,7 +389,7 @@ def build_own_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> tuple[bytes, BatchHeader]:
-    """``build_batch`` for what a broker writes itself, and the header: keys and values at ``now_ms``, not compressed."""
+    """A batch of the broker's own records (keys and values), with the timestamp ``now_ms``, uncompressed; and its header."""
     encoded = [encode_plain_record(index, key, value) for index, (key, value) in enumerate(records)]
     body, count = b"".join(encoded), len(encoded)
     behind_crc = (attributes, count - 1, now_ms, now_ms, producer_id, producer_epoch, base_sequence, count)
@@ -400,7 +401,7 @@ def build_own_batch(
 
 
 def frame_batch(header: BatchHeader, body: bytes) -> bytes:
-    """``header``, with the length and the checksum of ``body``, and ``body``, which is compressed as the header says."""
+    """``header`` with the length and checksum for ``body``, then ``body``, which is compressed as the header says."""
     crc32c = _crc32c()
     crc = crc32c(body, crc32c(_BEHIND_CRC.pack(*header[5:])))
     length = HEADER_BYTES - _OVERHEAD_BYTES + len(body)
@@ -408,13 +409,13 @@ def frame_batch(header: BatchHeader, body: bytes) -> bytes:
 
 
 def stamp_offsets(batch: bytearray, base_offset: int, leader_epoch: int) -> None:
-    """Give a produced ``batch`` its place in the log; the checksum does not cover it."""
+    """Set the base offset and leader epoch of a produced ``batch``; the checksum does not cover them."""
     _INT64.pack_into(batch, 0, base_offset)
     _INT32.pack_into(batch, 12, leader_epoch)
 
 
 def stamp_time(batch: bytearray, attributes: int, max_timestamp_ms: int) -> None:
-    """Set the attributes and the largest timestamp of ``batch``, and the checksum anew."""
+    """Set the attributes and the largest timestamp of ``batch``, and recompute the checksum."""
     _INT16.pack_into(batch, _ATTRIBUTES_POSITION, attributes)
     _INT64.pack_into(batch, _MAX_TIMESTAMP_POSITION, max_timestamp_ms)
     with memoryview(batch) as view:
@@ -430,10 +431,10 @@ def rebuild_batch(
     level: int | None,
     append_time_ms: int | None,
 ) -> bytes:
-    """A batch at offset 0 of the records in ``data`` from ``position`` on, with offsets one after the other.
+    """A batch at offset 0 of the records in ``data`` from ``position`` on, with consecutive offsets.
 
-    ``attributes`` say the compression, ``append_time_ms`` the largest timestamp unless it is to be the records'. Only one
-    record is held at a time. Raises BatchError for one with a negative timestamp, InvalidRecordsError.
+    ``attributes`` have the compression; ``append_time_ms`` is the largest timestamp, by default that of the records. Records
+    are processed one at a time. Raises BatchError for a negative timestamp, InvalidRecordsError.
     """
     latest = NO_TIMESTAMP
 
@@ -464,7 +465,7 @@ def rebuild_batch(
 
 
 def delete_horizon_ms(header: BatchHeader) -> int | None:
-    """The time from which on the tombstones of the batch may be removed, or None if it is not set yet."""
+    """The time from which the tombstones of the batch may be removed, or None if it is not set."""
     return header.base_timestamp_ms if header.attributes & DELETE_HORIZON else None
 
 

@@ -1,8 +1,8 @@
-"""The records inside a batch: validate, read and write them.
+"""The records of a batch (``DefaultRecord``): validation, reading and writing.
 
 A record is a varint length, an attributes byte (unused), timestamp and offset as deltas to those of the batch, key, value and
-headers. Validation is the hot path of a produce request, reading that of a consumer, and both are therefore written out inline.
-Source: KIP-98 and ``DefaultRecord``.
+headers. Validation is the hot path of a produce request, reading that of a consumer, so both are written without function
+calls. Source: KIP-98.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class InvalidRecordsError(ValueError):
-    """The bytes are not the records they claim to be."""
+    """The bytes are not valid records."""
 
 
 class Header(NamedTuple):
@@ -47,10 +47,10 @@ class RecordsSummary(NamedTuple):
 def validate_records(data: Buffer, position: int, count: int, *, sized: bool = True) -> RecordsSummary:
     """Check that ``data`` from ``position`` to its end is exactly ``count`` records. Raises InvalidRecordsError.
 
-    Unless ``sized``, a record may say any size.
+    Unless ``sized``, the size of each record is not checked.
     """
     if isinstance(data, bytes):
-        with suppress(IndexError, InvalidRecordsError):  # the walk says what is wrong
+        with suppress(IndexError, InvalidRecordsError):  # the slow path reports the error
             alike = _validate_alike(data, position, count)
             if alike is not None:
                 return alike
@@ -136,7 +136,7 @@ def _validate(data: Buffer, position: int, count: int) -> RecordsSummary:  # noq
 
 
 def _validate_unsized(data: Buffer, position: int, count: int) -> RecordsSummary:
-    """The same, without a look at the sizes (``DefaultRecord.readPartiallyFrom``)."""
+    """As ``_validate``, without checking sizes (``DefaultRecord.readPartiallyFrom``)."""
     deltas: list[int] = []
     every_key = consecutive = True
     for index in range(count):
@@ -156,10 +156,10 @@ def _validate_unsized(data: Buffer, position: int, count: int) -> RecordsSummary
 
 
 RecordFields = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
-"""The fields of a ``Record``, as a plain tuple: for what makes millions of them into something else."""
+"""The fields of a ``Record`` as a plain tuple, for converting millions of them."""
 
 make_record: Callable[[RecordFields], Record] = partial(tuple.__new__, Record)
-"""``Record._make`` without a Python function of its own."""
+"""``Record._make`` without the call of a Python function."""
 
 
 def read_records(
@@ -167,7 +167,7 @@ def read_records(
 ) -> Iterator[Record]:
     """The ``count`` records in ``data`` from ``position`` on. Raises InvalidRecordsError.
 
-    Unless ``sized``, a record may say any size.
+    Unless ``sized``, the size of each record is not checked.
     """
     return map(make_record, read_fields(data, position, count, base_offset, base_timestamp_ms, sized=sized))
 
@@ -177,7 +177,7 @@ def read_fields(
 ) -> Iterator[RecordFields]:
     """``read_records`` for plain tuples."""
     if isinstance(data, bytes):
-        with suppress(IndexError, InvalidRecordsError):  # the walk says what is wrong
+        with suppress(IndexError, InvalidRecordsError):  # the slow path reports the error
             alike = _read_alike(data, position, count, base_offset, base_timestamp_ms)
             if alike is not None:
                 return alike
@@ -187,7 +187,7 @@ def read_fields(
 def _read_alike(
     data: bytes, position: int, count: int, base_offset: int, base_timestamp_ms: int
 ) -> Iterator[RecordFields] | None:
-    """The fields of records that all have one size, column by column; None for others."""
+    """The fields of records of equal size, column by column; None for others."""
     runs = _alike(data, position, count)
     if runs is None:
         return None
@@ -209,7 +209,7 @@ def _read_alike(
 
 
 def _validate_alike(data: bytes, position: int, count: int) -> RecordsSummary | None:
-    """``_validate`` of records that all have one size, column by column; None for others, and for what is wrong."""
+    """``_validate`` for records of equal size, column by column; None for others, and for invalid ones."""
     runs = _alike(data, position, count)
     if not runs or runs[-1].end != len(data):
         return None
@@ -218,8 +218,8 @@ def _validate_alike(data: bytes, position: int, count: int) -> RecordsSummary | 
 
 
 class _AlikeRun(NamedTuple):
-    """Records of ``step`` bytes each, up to ``end``; where the first key and the first value begin, and the size of each (-1:
-    null). ``times`` has a byte for each record: the delta of its timestamp, in zigzag.
+    """Consecutive records of ``step`` bytes each, up to ``end``, with the positions of the first key and value, and the sizes
+    of each (-1: null). ``times`` has a byte for each record: its timestamp delta, in zigzag.
     """
 
     step: int
@@ -232,10 +232,10 @@ class _AlikeRun(NamedTuple):
 
 
 def _alike(data: bytes, position: int, count: int) -> list[_AlikeRun] | None:
-    """Records that all have one size, as counters and readings of sensors have, up to where a delta takes one byte more.
+    """Runs of records of equal size, such as counters and sensor readings; a new run starts where a delta takes one byte more.
 
-    None for others: those with headers, keys of several sizes, offsets that are not one after the other, or times that are
-    64 ms or more from the first. Raises IndexError, InvalidRecordsError.
+    None for others: those with headers, keys of different sizes, gaps between offsets, or timestamps 64 ms or more after the
+    first. Raises IndexError, InvalidRecordsError.
     """
     runs: list[_AlikeRun] = []
     index = 0
@@ -255,7 +255,7 @@ def _alike(data: bytes, position: int, count: int) -> list[_AlikeRun] | None:
         last = position + step - 1
         if value_at + max(value_bytes, 0) != last or data[last]:
             return None
-        # What is the same in all: sizes, and that there are no headers.
+        # The parts that are equal in all: sizes, and the empty headers.
         for at in (*range(position, start), *range(length_at, key_at), *range(key_end, value_at), last):
             if data[at:end:step] != data[at : at + 1] * records:
                 return None
@@ -264,7 +264,7 @@ def _alike(data: bytes, position: int, count: int) -> list[_AlikeRun] | None:
         if width > 1 and data[start + 3 : end : step] != _OFFSET_DELTAS[1][index : index + records]:
             return None
         times = data[start + 1 : end : step]
-        if not times.isascii():  # a number that goes on in the next byte
+        if not times.isascii():  # a varint of more than one byte
             return None
         runs.append(_AlikeRun(step, end, times, key_at, key_bytes, value_at, value_bytes))
         index += records
@@ -280,7 +280,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0915 - see _long_varint
     data: Buffer, position: int, count: int, base_offset: int, base_timestamp_ms: int, *, sized: bool
 ) -> Iterator[RecordFields]:
     whole: Any = data
-    is_bytes = isinstance(data, bytes)  # so is what is cut out of it
+    is_bytes = isinstance(data, bytes)  # then slices are bytes, too
     key: bytes | None
     value: bytes | None
     headers: tuple[Header, ...]
@@ -355,7 +355,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0915 - see _long_varint
 
 
 def write_records(records: Iterable[Record], *, base_offset: int, base_timestamp_ms: int) -> bytes:
-    """The bytes of ``records``, as they stand in a batch behind its header."""
+    """The bytes of ``records``, as they follow a batch's header."""
     parts = bytearray()  # not a list: for millions of records it would take a hundred times the memory
     for offset, timestamp_ms, key, value, headers in records:
         parts += encode_record(offset - base_offset, timestamp_ms - base_timestamp_ms, key, value, headers)
@@ -369,7 +369,8 @@ def encode_record(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
-    """The bytes of one record, its size before them. Short numbers come from a table: a producer does this for every record."""
+    """The bytes of one record, with its size. Small varints come from a table, because a producer does this for every
+    record."""
     small = _SMALL
     body = [
         b"\0",
@@ -399,7 +400,7 @@ def encode_record(
 
 
 def encode_plain_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
-    """``encode_record`` for a record of the time of its batch, without headers; what a coordinator writes is nearly all so."""
+    """``encode_record`` for a record with its batch's timestamp and without headers, as nearly all records of coordinators."""
     if value is None or offset_delta >= _SMALL_END or len(key) + len(value) > _SMALL_END - _PLAIN_OVERHEAD:
         return encode_record(offset_delta, 0, key, value)
     small = _SMALL
@@ -408,7 +409,7 @@ def encode_plain_record(offset_delta: int, key: bytes, value: bytes | None) -> b
 
 
 def varint(number: int) -> bytes:
-    """``number`` in zigzag, seven bits to a byte, the lowest first."""
+    """``number`` as a zigzag varint."""
     rest = (number << 1) ^ (number >> 63)
     if rest < 128:
         return _ONE_BYTE[rest]
@@ -435,7 +436,7 @@ _SMALL_END = 8192
 _SMALL = [varint(number) for number in range(_SMALL_END)]
 """Numbers of one or two bytes."""
 _NULL = _ONE_BYTE[1]
-_PLAIN_OVERHEAD = 12  # what else a record without headers has: less than that
+_PLAIN_OVERHEAD = 12  # an upper bound of the other bytes of a record without headers
 
 
 _ZIGZAG = [(number >> 1) ^ -(number & 1) for number in range(128)]
@@ -444,7 +445,7 @@ _OFFSET_DELTAS = (
     bytes(range(0, 128, 2)) + bytes(number & 127 | 128 for number in range(128, 2 * _TWO_BYTE_DELTAS, 2)),
     bytes(number >> 7 for number in range(0, 2 * _TWO_BYTE_DELTAS, 2)),
 )
-"""The first and the second byte of the numbers from 0 on."""
+"""The first and the second byte of the varints from 0 on."""
 
 
 def _read_zigzag(data: Buffer, position: int, most_bytes: int) -> tuple[int, int]:
@@ -453,10 +454,10 @@ def _read_zigzag(data: Buffer, position: int, most_bytes: int) -> tuple[int, int
 
 
 def _long_varint(data: Buffer, position: int, most_bytes: int) -> tuple[int, int]:
-    """(number, still in zigzag; position behind it) of the varint at ``position``, of any length.
+    """(number, still in zigzag; position after it) of the varint at ``position``, of any length.
 
-    ``_validate`` and ``_walk`` call this only for more than two bytes, or a key of more than 63: the calls would take
-    most of their time.
+    ``_validate`` and ``_walk`` call this only for more than two bytes, or a key of more than 63: the calls would take most of
+    their time.
     """
     number = shift = 0
     for _ in range(most_bytes):

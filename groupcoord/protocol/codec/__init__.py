@@ -1,1 +1,1 @@
-"""Messages as bytes: one compiled reader and writer for each message and version."""
+"""The message codec: compiled readers and writers for each message and version."""

@@ -1,12 +1,12 @@
-"""Compiles schemas to functions: bytes → message, and message → pieces of bytes.
+"""Compiles message schemas to Python functions that read and write messages.
 
-A schema is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: neighbouring fields of fixed size
-become one call of ``struct``, and nothing is looked up while a message is read or written. What is inside of a message stands
-in the same function, and its fields are set without an ``__init__``: each call would take as long as reading the fields. kio's
-own reader is not used for bytes from the network: a length of four billion ends the process, and an unknown tagged field is an
+A schema is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: adjacent fields of fixed size become
+one call of ``struct``, and nothing is looked up while a message is read or written. Nested structs are read and written in the
+same function, and their fields are set without an ``__init__``: each call would take as long as reading the fields. kio's own
+reader is not used for bytes from the network: a length of four billion ends the process, and an unknown tagged field is an
 error to it.
 
-A compiled reader only fails for malformed bytes; ``diagnostics`` says where and why.
+A compiled reader only fails for malformed bytes; ``diagnostics`` finds out where and why.
 """
 
 import struct
@@ -27,7 +27,7 @@ from groupcoord.protocol.codec.flexible_versions import (
 from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 
 READ_ERRORS = (Unreadable, IndexError, struct.error)
-"""What a compiled reader raises for bytes that are not its message."""
+"""The exceptions of a compiled reader for malformed bytes."""
 
 
 def compile_reader(schema: MessageSchema) -> ReadFunction:
@@ -37,7 +37,7 @@ def compile_reader(schema: MessageSchema) -> ReadFunction:
 
 
 def compile_writer(schema: MessageSchema) -> WriteFunction:
-    """The function that writes ``schema``; it raises struct.error for what does not fit into its field."""
+    """The function that writes ``schema``; it raises struct.error for a value that does not fit its field."""
     writer: WriteFunction = _Source().writer(schema)
     return writer
 
@@ -72,13 +72,13 @@ _SCOPE = {
 
 
 class _Source:
-    """Functions of source, and what their names stand for."""
+    """Generated functions, and the objects to which their names are bound."""
 
     def __init__(self) -> None:
         self.scope: dict[str, Any] = dict(_SCOPE)
 
     def bind(self, hint: str, value: object) -> str:
-        """A name that stands for ``value``."""
+        """A name bound to ``value``."""
         name = f"{hint}_{len(self.scope)}"
         self.scope[name] = value
         return name
@@ -119,7 +119,7 @@ class _Source:
 
 
 class _Body(ABC):
-    """The lines of a function, and the fields of fixed size that wait for the next line, to become one call of ``struct``."""
+    """The lines of a function, and the pending fields of fixed size, which become one call of ``struct``."""
 
     def __init__(self, source: _Source, flexible: bool) -> None:
         self.source, self.flexible = source, flexible
@@ -140,12 +140,12 @@ class _Body(ABC):
         self.waiting.append(expression)
 
     def line(self, text: str) -> None:
-        """A line, behind what waits."""
+        """Add a line, after the pending fields."""
         self.flush()
         self.lines.append(self.indent + text)
 
     def flush(self) -> None:
-        """Bring the fields that wait into lines."""
+        """Turn the pending fields into lines."""
         if self.waiting:
             codes, waiting = struct.Struct(f">{self.codes}"), ", ".join(self.waiting)
             self.codes, self.waiting = "", []
@@ -153,11 +153,11 @@ class _Body(ABC):
 
     @abstractmethod
     def struct_call(self, codes: struct.Struct, waiting: str) -> None:
-        """The lines that pack or unpack what waits."""
+        """Add the lines that pack or unpack the pending fields."""
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """The lines within are indented, under ``head``."""
+        """A context manager that indents lines under ``head``."""
         self.line(head)
         before, self.indent = self.indent, self.indent + "    "
         yield
@@ -224,7 +224,7 @@ class _ReadBody(_Body):
         self.length("h" if is_string else "i")
         too_long = "at + n > size" + (f" or n > {LONGEST_STRING}" if is_string and self.flexible else "")
         self.refuse(too_long, field.is_nullable)
-        # Kafka reads invalid UTF-8 as Java does everywhere: with U+FFFD in place of what it cannot read.
+        # As Java does, Kafka decodes invalid UTF-8 with U+FFFD as replacement.
         value = "str(data[at : at + n], 'utf-8', 'replace')" if is_string else "data[at : at + n]"
         with self.unless_null(field.is_nullable, target):
             self.line(f"{target} = {value}")
@@ -232,7 +232,7 @@ class _ReadBody(_Body):
 
     def array(self, field: SchemaField, target: str) -> None:
         self.length("i")
-        # Every item takes a byte at least: a count beyond that is refused before anything is made for it.
+        # Every item takes at least one byte: a larger count is refused before anything is allocated.
         self.refuse("n > size - at", field.is_nullable)
         with self.unless_null(field.is_nullable, target):
             if field.kind in FIXED and field.kind != "uuid":
@@ -248,9 +248,9 @@ class _ReadBody(_Body):
                 self.line(f"{target} = tuple({item}s)")
 
     def struct(self, schema: MessageSchema, field: SchemaField, target: str) -> None:
-        if field.is_nullable and field.tag is not None:  # behind a varint that is 0 for null
+        if field.is_nullable and field.tag is not None:  # after a varint that is 0 for null
             self.length("")
-        elif field.is_nullable:  # KIP-893: behind a byte that is negative for null
+        elif field.is_nullable:  # KIP-893: after a byte that is negative for null
             self.fixed("b", "n")
         with self.unless_null(field.is_nullable, target):
             self.message(schema, target)
@@ -271,13 +271,12 @@ class _ReadBody(_Body):
 
 
 class _WriteBody(_Body):
-    """Gives the pieces of ``message`` to ``out``."""
+    """Writes ``message`` piece by piece to ``out``."""
 
     def message(self, schema: MessageSchema, message: str) -> None:
-        """Write the message that the expression ``message`` stands for.
+        """Write the message in the expression ``message``.
 
-        Where our field can be None and this version has no null, it writes the empty value: JoinGroup v6 says ``""`` for no
-        protocol.
+        If a field is None and this version has no null, the empty value is written: JoinGroup v6 has ``""`` for no protocol.
         """
         may_hold_none = schema.may_hold_none()
         tagged = []
@@ -316,7 +315,7 @@ class _WriteBody(_Body):
             self.text(field, value)
 
     def length(self, code: str, thing: str) -> None:
-        """Write how long ``thing`` is."""
+        """Write the length of ``thing``."""
         if self.flexible:
             self.line(f"n = len({thing}) + 1")
             self.line("out(VARINTS[n] if n < 128 else varint(n))")
@@ -326,7 +325,7 @@ class _WriteBody(_Body):
     def text(self, field: SchemaField, value: str) -> None:
         code, encode = ("h", ".encode()") if field.kind == "string" else ("i", "")
         with self.unless_null(field.is_nullable, value, self.null(code)):
-            # This line writes nothing, so it passes the fields that wait, and the length can join them.
+            # This line writes nothing, so it can precede the pending fields, and the length can join them.
             self.lines.append(f"{self.indent}text = {value}{encode}")
             if field.kind == "string":
                 self.lines.append(
@@ -353,7 +352,7 @@ class _WriteBody(_Body):
             self.message(schema, value)
 
     def null(self, code: str) -> bytes:
-        """The length of what is null."""
+        """The length of a null value."""
         return b"\0" if self.flexible else struct.pack(f">{code}", -1)
 
     @contextmanager

@@ -1,7 +1,6 @@
-"""Any message as a list of fields, each with its path, its offset, its size, its value and its type.
+"""Decodes any message field by field, with the path, offset, size, value and type of each; and explains decoding errors.
 
-Used for errors and by ``groupcoord.dissect``: a compiled reader is fast but does not say where it stopped; this one reads the
-same schema field by field and does.
+Used for errors and by ``groupcoord.dissect``: a compiled reader is fast but does not tell where it failed; this slow one does.
 """
 
 import struct
@@ -14,7 +13,7 @@ from groupcoord.protocol.codec.schema import FIXED, MessageSchema, SchemaField
 from groupcoord.protocol.errors import TruncatedError, WireError
 
 FIELDS_EXPLAINED = 10_000
-"""The most fields that are read to explain an error: this takes some 50 ms, in which no other client is served."""
+"""The maximum of fields read to explain an error: some 50 ms, in which no other client is served."""
 
 
 class DecodedField(NamedTuple):
@@ -33,18 +32,18 @@ class DecodedField(NamedTuple):
 def iter_fields(
     schema: MessageSchema, data: bytes, offset: int = 0, *, every_byte: bool = False
 ) -> Iterator[DecodedField]:
-    """The fields of the message that starts at ``offset``, in wire order. Raises WireError where there is no such field.
+    """The fields of the message at ``offset``, in wire order. Raises WireError at a malformed field.
 
-    With ``every_byte`` there is also a field for what holds the others together: how many tagged fields there are, the tag and
-    the size of each, and the mark before a struct that could be null. Then each byte belongs to exactly one field.
+    With ``every_byte`` there are also entries for the bytes between fields: the count of tagged fields, the tag and size of
+    each, and the null marker of a struct. Then each byte belongs to exactly one entry.
     """
     return _Walk(schema, data, offset, every_byte).struct(schema, "")
 
 
 def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) -> WireError:
-    """What is wrong with the message that starts at ``offset``.
+    """The decoding error of the message at ``offset``.
 
-    If the error is behind the first FIELDS_EXPLAINED fields, the result says only that.
+    If it comes after the first FIELDS_EXPLAINED fields, the result says only that.
     """
     place = DecodedField("", offset, 0, None, "")
     reason = "nothing is wrong with it"
@@ -59,7 +58,7 @@ def explain_decode_error(schema: MessageSchema, data: bytes, offset: int = 0) ->
 
 
 def type_of(field: SchemaField, flexible: bool) -> str:
-    """The type of ``field`` on the wire, in words: ``compact nullable string``, ``compact array of int32, tag 0``."""
+    """The wire type of ``field`` as text: ``compact nullable string``, ``compact array of int32, tag 0``."""
     sized = field.is_array or field.kind in ("string", "bytes")
     words = [
         *(["compact"] if sized and flexible else []),
@@ -71,7 +70,7 @@ def type_of(field: SchemaField, flexible: bool) -> str:
 
 
 class _Walk:
-    """Goes through ``data``; ``at`` is how far it has come."""
+    """Walks through ``data``; ``at`` is the current position."""
 
     def __init__(self, schema: MessageSchema, data: bytes, at: int, every_byte: bool) -> None:
         self.schema, self.data, self.at, self.every_byte = schema, data, at, every_byte
@@ -100,7 +99,7 @@ class _Walk:
                 yield DecodedField(f"{dot}tag {tag}", start, size, data, "unknown tagged field")
 
     def between(self, path: str, start: int, value: object, kind: str = "uvarint") -> Iterator[DecodedField]:
-        """What holds fields together, from ``start`` to here."""
+        """The bytes between fields, from ``start`` to here."""
         if self.every_byte:
             yield DecodedField(path, start, self.at - start, value, kind)
 

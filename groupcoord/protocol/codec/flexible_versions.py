@@ -1,4 +1,4 @@
-"""Varints and tagged fields (KIP-482), the parts that flexible versions of messages are made of."""
+"""Unsigned varints and tagged fields, the encoding of flexible message versions (KIP-482)."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ VARINTS = tuple([bytes((number,)) for number in range(128)])
 
 
 class LazyBytes(Protocol):
-    """Bytes that may be read from a file only when they are needed, at once or slice by slice; ``bytes`` are one kind."""
+    """Bytes that may be read from a file later, as a whole or in slices; ``bytes`` are one kind."""
 
     def __len__(self) -> int: ...
 
@@ -22,13 +22,13 @@ class LazyBytes(Protocol):
 
 
 ReadFunction = Callable[[bytes, int, int], tuple[Any, int]]
-"""(data, at, size) → (value, where it ends); ``size`` is that of the data."""
+"""(data, at, size) → (value, its end); ``size`` is that of the data."""
 
 Sink = Callable[[bytes], object]
-"""Takes the next piece of the output."""
+"""Takes the next piece of output."""
 
 WriteFunction = Callable[[Any, Sink], None]
-"""(message, out): gives ``out`` the pieces of the message."""
+"""(message, out): writes the message to ``out`` in pieces."""
 
 
 class Unreadable(ValueError):
@@ -36,9 +36,9 @@ class Unreadable(ValueError):
 
 
 class StringTooLongError(struct.error):
-    """A string has more bytes than any string may have.
+    """A string has more bytes than allowed.
 
-    A client can cause that: a byte that is not UTF-8 is read as U+FFFD, which takes three bytes when written.
+    Clients can cause it: an invalid UTF-8 byte is decoded as U+FFFD, which takes three bytes when it is written.
     """
 
     def __init__(self, field: str) -> None:
@@ -46,9 +46,9 @@ class StringTooLongError(struct.error):
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(the varint at ``at``, where it ends). Raises Unreadable or IndexError.
+    """(the varint at ``at``, its end). Raises Unreadable or IndexError.
 
-    It is called unsigned, but Kafka keeps it in 32 bits with a sign: what is too large comes out negative, and thus as null.
+    It is unsigned, but Kafka keeps it in a signed int: too large values become negative, and thus null.
     """
     number = 0
     for index in range(5):
@@ -97,7 +97,7 @@ def read_tags(
 
 
 class TaggedField(NamedTuple):
-    """How a tagged field is written, unless it holds its default."""
+    """The encoding of a tagged field, written unless it has its default."""
 
     tag: int
     name: str
@@ -106,7 +106,7 @@ class TaggedField(NamedTuple):
 
 
 def write_tags(message: object, out: Sink, tagged: Sequence[TaggedField]) -> None:
-    """Write the tagged fields of ``message``; ``tagged`` is in order of tags, as they must be on the wire."""
+    """Write the tagged fields of ``message``; ``tagged`` is ordered by tag, as required on the wire."""
     present = [
         field
         for field in tagged

@@ -1,7 +1,6 @@
-"""Codecs for version-free messages: one for each message and version, made when it is first needed.
+"""Codec, the encoder and decoder of one message in one version; created when it is first needed.
 
-kio has every version of every message: ``schema`` takes the layout of the fields from it, and ``compiler`` makes functions of
-that.
+kio has every version of every message: ``schema`` takes the fields from it, and ``compiler`` generates the functions.
 """
 
 import sys
@@ -17,7 +16,7 @@ M = TypeVar("M")
 
 
 class Codec(Generic[M]):
-    """Reads and writes one message at one version."""
+    """Encodes and decodes one message in one version."""
 
     __slots__ = ("_reader", "_writer", "flexible", "schema")
 
@@ -36,7 +35,7 @@ class Codec(Generic[M]):
         return self.decode_from(data, offset)[0]
 
     def decode_from(self, data: bytes, offset: int) -> tuple[M, int]:
-        """The message that starts at ``offset``, and the offset behind it. Raises WireError as ``decode`` does."""
+        """(the message at ``offset``, the offset after it). Raises WireError as ``decode`` does."""
         read = self._reader
         if read is None:
             read = self._reader = compile_reader(self.schema)
@@ -52,7 +51,7 @@ class Codec(Generic[M]):
         return b"".join(pieces)
 
     def write(self, message: M, out: Sink) -> None:
-        """Give the bytes of ``message`` to ``out``, piece by piece. Raises struct.error as ``encode`` does."""
+        """Write the bytes of ``message`` to ``out``, piece by piece. Raises struct.error as ``encode`` does."""
         write = self._writer
         if write is None:
             write = self._writer = compile_writer(self.schema)
@@ -78,12 +77,12 @@ def codec_for(ours: type[M], package: str, version: int, kind: str) -> Codec[M]:
 def _import_kio() -> None:
     """Import the part of kio that registers its types with hypothesis, if that is installed.
 
-    This takes half a second and is not needed here, so the import of hypothesis is made to fail. It is done when this module
-    is imported, and not with the first message: that may come in the thread of a server, while another thread looks for
+    This takes half a second and is not needed here, so the import of hypothesis is made to fail. It is done when this module is
+    imported, and not with the first message: that may be in a thread of the server, while another thread searches for
     hypothesis, as pytest does before each test.
     """
     if "kio.static.primitive" not in sys.modules and "hypothesis" not in sys.modules:
-        sys.modules["hypothesis"] = None  # type: ignore[assignment] # how an import is made to fail
+        sys.modules["hypothesis"] = None  # type: ignore[assignment] # makes the import fail
         try:
             import_module("kio.static.primitive")
         finally:

@@ -1,4 +1,4 @@
-"""The decorator of every message class."""
+"""``@message``, the decorator of all message classes."""
 
 from typing import TypeVar, dataclass_transform
 

@@ -1,7 +1,7 @@
-"""Schemas: which fields a message has in one version, in which order and format.
+"""Message schemas: the fields of a message in one version, in wire order, with their types.
 
-The knowledge is kio's: it has one generated class per message and version, whose fields stand in the order of the wire and
-say their type. A schema is that, with our names, and with plain integers where kio would make dates, spans and enums of them.
+They are derived from kio, which has one generated class per message and version, with the fields in wire order. Names are ours,
+and types are plain integers where kio has dates, durations and enums.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ FIXED = {
     "float64": "d",
     "uuid": "16s",
 }
-"""Kinds of one size, which can never be null: their codes in ``struct``."""
+"""The kinds of fixed size, which cannot be null, with their ``struct`` codes."""
 
 PLAIN_KINDS = {
     "error_code": "int16",
@@ -56,7 +56,7 @@ class MessageSchema(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it: a request goes by the name of its API."""
+        """The name of the message; for a request, that of its API."""
         return self.message.__name__.removesuffix("Request")
 
     def defaults(self) -> dict[str, object]:
@@ -75,7 +75,7 @@ class MessageSchema(NamedTuple):
 
 
 class ParsedAnnotation(NamedTuple):
-    """What an annotation says: ``tuple[str, ...] | None`` is ``(str, True, True)``."""
+    """A parsed annotation: ``tuple[str, ...] | None`` is ``(str, True, True)``."""
 
     inner: Any
     is_array: bool
@@ -83,7 +83,7 @@ class ParsedAnnotation(NamedTuple):
 
 
 def parse_annotation(annotation: Any) -> ParsedAnnotation:
-    """Take an annotation apart: the type of one item, is it an array, may it be None."""
+    """Parse an annotation: the type of one item, is it an array, can it be None."""
     is_nullable = typing.get_origin(annotation) in (types.UnionType, typing.Union)
     if is_nullable:
         (annotation,) = (member for member in typing.get_args(annotation) if member is not types.NoneType)
@@ -102,12 +102,12 @@ def schema_of(ours: type[Any], theirs: type[Any]) -> MessageSchema:
         name = field_name_of(field.name, kafka_type)
         kind = PLAIN_KINDS.get(kafka_type, kafka_type)
         struct = schema_of(parse_annotation(our_types[name]).inner, inner) if kind == "struct" else None
-        # kio says None for an all-zero id and a date of -1; neither is a null on the wire.
+        # kio has None for an all-zero id and a date of -1; neither is null on the wire.
         is_nullable = is_nullable and (is_array or kind not in FIXED)
         schema_fields.append(SchemaField(name, kind, is_array, is_nullable, field.metadata.get("tag"), struct))
     return MessageSchema(ours, theirs.__version__, theirs.__flexible__, tuple(schema_fields))
 
 
 def field_name_of(kio_name: str, kafka_type: str) -> str:
-    """Our name of kio's field: kio drops the unit from times, we keep it."""
+    """Our name for a field of kio, which drops the unit of times."""
     return f"{kio_name}_ms" if kafka_type.startswith(("timedelta", "datetime")) else kio_name

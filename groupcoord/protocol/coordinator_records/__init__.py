@@ -1,1 +1,2 @@
-"""The records of ``__consumer_offsets``: their schemas, typed and generic readers, and a fast reader of commits."""
+"""The records of ``__consumer_offsets`` and ``__transaction_state``: schemas, dataclasses, formatting, a fast reader of
+commits."""

@@ -1,8 +1,8 @@
-"""A fast path for committed offsets as Kafka has written them since 2.1; every other form is left to ``typed``.
+"""A fast reader and writer of offset commits in their usual form (Kafka since 2.1); ``group_records`` reads all other forms.
 
-Nearly all of ``__consumer_offsets`` are commits outside of transactions, in small batches, of groups and topics that occurred
-before. ``scan_offset_commits`` reads such batches in one loop and hands out each commit without building a record;
-``CommitReader`` reads their values at a tenth of the cost of ``typed.read_value``, with the same result.
+Nearly all records of ``__consumer_offsets`` are non-transactional commits, in small batches, of known groups and topics.
+``scan_offset_commits`` reads such batches in one loop and passes on each commit without creating a record; ``CommitReader``
+reads their values at a tenth of the cost of ``group_records.read_value``, with the same result.
 """
 
 import struct
@@ -27,26 +27,31 @@ from groupcoord.protocol.batches.record_batch import (
     BatchError,
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.protocol.coordinator_records.typed import OffsetCommitKey, OffsetCommitValue, read_value, write_key
+from groupcoord.protocol.coordinator_records.group_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    read_value,
+    write_key,
+)
 from groupcoord.protocol.errors import ErrorCode
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
 _COMMIT, _GROUP = b"\x00\x01", b"\x00\x02"
 _VERSION_3, _VERSION_4 = b"\x00\x03", b"\x00\x04"
-# Version 4 with an id and no metadata, whole: version, offset, leader epoch, length of the metadata and one; time, tags, id.
+# A version 4 value with a topic id and no metadata: version, offset, leader epoch, metadata length + 1; time, tags, id.
 _USUAL = struct.Struct(">hqiBq3s16s")
 _USUAL_BYTES = _USUAL.size
-_ONE_TAG = b"\x01\x00\x10"  # one field, its number, its length
-# What lies before the metadata and its length, and behind it.
+_ONE_TAG = b"\x01\x00\x10"  # one tagged field: count, tag, size
+# The parts before and after the metadata and its length.
 _HEAD = struct.Struct(">2xqi")
 _TIME = struct.Struct(">q")
 _TIME_AND_ID = struct.Struct(">q3x16s")
-# Of the usual one: version, length of the metadata and one, tags.
+# The parts of _USUAL to check: version, metadata length + 1, tags.
 _look = struct.Struct(">H12xB8x3s16x").unpack
 _USUAL_LOOK = (4, 1, _ONE_TAG)
 _WITHOUT_ID_BYTES = 24  # of version 3, and of version 4 without an id, if there are no metadata
-_CACHED_CHARACTERS = 249  # of the longest name of a topic; longer names are not cached, they could fill the memory
+_CACHED_CHARACTERS = 249  # the length of the longest topic name; longer names could fill the memory and are not cached
 _ANY_KEY = OffsetCommitKey(group="", topic="", partition=0)
 _new = tuple.__new__  # avoids the slower constructor of NamedTuple
 
@@ -73,9 +78,9 @@ def group_and_topic(key: bytes) -> tuple[str, str] | None:
 
 
 def is_plain_commit(value: bytes) -> bool:
-    """Is this a commit without metadata in the common form, which can be read later without any error?
+    """Is this a commit without metadata in the common form, which can be read later without an error?
 
-    False: unknown.
+    False: not known.
     """
     size = len(value)
     if size == _USUAL_BYTES:
@@ -88,12 +93,12 @@ def is_plain_commit(value: bytes) -> bool:
 
 
 def plain_commit(offset: int, leader_epoch: int, at_ms: int, topic_id: uuid.UUID) -> bytes:
-    """The value of a commit without metadata at ``at_ms`` (ms), as ``typed.write_value`` writes it, at a tenth of the cost."""
+    """The value of a commit without metadata at ``at_ms``, as of ``group_records.write_value``, at a tenth of the cost."""
     return _USUAL.pack(4, offset, leader_epoch, 1, at_ms, _ONE_TAG, topic_id.bytes)
 
 
 def plain_key(group: str, topic: str) -> bytes:
-    """The key of a commit as ``typed.write_key`` writes it, up to its partition. Raises StringTooLongError."""
+    """The key of a commit without its partition, equal to that of ``group_records.write_key``. Raises StringTooLongError."""
     return _cached_key(group, topic) if len(group) <= _CACHED_CHARACTERS >= len(topic) else _key(group, topic)
 
 
@@ -105,9 +110,9 @@ _cached_key = lru_cache(maxsize=4096)(_key)
 
 
 class CommitReader(Generic[T]):
-    """Reads values of commits into a NamedTuple class ``made``. Equal topic ids are the same object.
+    """Reads commit values into a NamedTuple class ``made``. Equal topic ids share one object.
 
-    The fields are offset, leader epoch, metadata, time of the commit (ms), expire time (ms) or None, topic id or None. See
+    The fields are offset, leader epoch, metadata, commit time (ms), expire time (ms) or None, topic id or None. See
     OffsetCommitValue.
     """
 
@@ -126,7 +131,7 @@ class CommitReader(Generic[T]):
         return _new(self._made, self._with_metadata(value) or _of_any_form(value))
 
     def _with_metadata(self, value: bytes) -> tuple[object, ...] | None:
-        """Versions 3 and 4; None if the length of the metadata takes more than a byte, or unknown fields follow."""
+        """Versions 3 and 4; None if the metadata length takes more than a byte, or unknown fields follow."""
         version = value[:2]
         if version == _VERSION_4 and len(value) > _HEAD.size and 0 < value[_HEAD.size] < 128:
             start = _HEAD.size + 1
@@ -178,7 +183,7 @@ _partition = struct.Struct(">i")
 
 
 class ScanResult(NamedTuple):
-    """The scan ended at ``position`` in the bytes, behind ``last_offset`` (-1: no batch), after so many ``records``."""
+    """The scan ended at ``position``, after the batch with ``last_offset`` (-1: none), and has read ``records``."""
 
     position: int
     last_offset: int
@@ -190,7 +195,7 @@ def scan_offset_commits(
 ) -> ScanResult:
     """Read from ``position`` up to the first batch that is compressed, transactional, incomplete or malformed.
 
-    ``places`` maps keys without partition to sinks: a plain commit with such a key goes there, and every other record to
+    ``places`` maps keys without partition to sinks: a plain commit with such a key goes to its sink, and every other record to
     ``other``, which may change ``places``. Raises InvalidRecordsError.
     """
     place_of = places.get
@@ -236,7 +241,7 @@ def scan_offset_commits(
 
 
 def _put(record: OffsetKeyValue, places: Mapping[bytes, CommitSink]) -> bool:
-    """Give the record to one of ``places`` if it is a plain commit of these; says whether it was."""
+    """Pass the record to its sink in ``places`` if it is such a plain commit; returns whether it was."""
     _, key, value = record
     put = places.get(key[:-PARTITION_BYTES]) if key else None
     if key is None or put is None or value is None or not is_plain_commit(value):

@@ -1,10 +1,10 @@
-"""Any record of ``__consumer_offsets`` or ``__transaction_state``: parsed to a dictionary, as JSON, and as a line of text.
+"""Formats any record of ``__consumer_offsets`` or ``__transaction_state``: as a dictionary, as JSON, and as a line of text.
 
-Every record type that Kafka 4.3 knows is read, also those of groups that this coordinator does not have (see ``schemas``).
-``typed`` has classes for the records that this coordinator writes and loads. The JSON is that of Kafka's own tools
-(``OffsetsMessageFormatter``, ``GroupMetadataMessageFormatter``): Kafka's names of fields, bytes in Base64, ids in Kafka's text
-form, and no tagged field that holds its default. In the text, times are in UTC, states have their names, and subscriptions and
-assignments of classic groups are decoded where possible; other bytes are in hexadecimal digits.
+All record types of Kafka 4.3 are supported, also those of groups that this coordinator does not have (see ``schemas``).
+``group_records`` has classes for the records that this coordinator writes and loads. The JSON is that of Kafka's own tools
+(``OffsetsMessageFormatter``, ``GroupMetadataMessageFormatter``): Kafka's field names, bytes in Base64, ids in Kafka's text
+form, without tagged fields that have their default. In the text, times are in UTC, states have their names, and subscriptions
+and assignments of classic groups are decoded if possible; other bytes are in hexadecimal.
 """
 
 import base64
@@ -30,19 +30,19 @@ from groupcoord.protocol.coordinator_records.transaction_log import STATES
 from groupcoord.protocol.errors import WireError
 
 Fields = dict[str, Any]
-"""Kafka's names of fields, as in its JSON, and their values: str, int, bytes, UUID (None for the id of zeros), None,
-tuples of these, and further Fields. Fields that the version lacks are missing, and so may be tagged ones."""
+"""Kafka's field names, as in its JSON, and their values: str, int, bytes, UUID (None for the zero id), None, tuples of these,
+and nested Fields. Fields that the version lacks are missing, and so may be tagged ones."""
 
 
 class RecordKey(NamedTuple):
-    """The key of a record: its type, and what the record is about."""
+    """The key of a record: its type and fields."""
 
     record_type: RecordType
     fields: Fields
 
 
 class RecordValue(NamedTuple):
-    """The value of a record of this type, in the ``version`` that the bytes say."""
+    """The value of a record: its type, version and fields."""
 
     record_type: RecordType
     version: int
@@ -50,15 +50,15 @@ class RecordValue(NamedTuple):
 
 
 class RecordError(WireError):
-    """A key or value is malformed, or of a record type or version that Kafka 4.3 does not know.
+    """A key or value is malformed, or of a record type or version that is unknown to Kafka 4.3.
 
-    ``api`` is the name of the key or value (``ConsumerGroupMemberMetadataValue``), as far as it is known; ``version``,
-    ``field`` and ``offset`` say where, the offset in bytes from the start of the key or value.
+    ``api`` is the name of the key or value (``ConsumerGroupMemberMetadataValue``), ``version``, ``field`` and ``offset`` (bytes
+    from the start of the key or value) the place, if they are known.
     """
 
 
 class UnknownRecordTypeError(RecordError):
-    """The key's number is no record type; a broker skips such records with a warning."""
+    """The key has an unknown record type; a broker skips such records with a warning."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"there is no kind {number} of records", api="key", offset=0, field="kind")
@@ -66,7 +66,7 @@ class UnknownRecordTypeError(RecordError):
 
 
 class UnknownVersionError(RecordError):
-    """The record type has no values of this version; a broker does not finish loading a partition with such a record."""
+    """The value has an unknown version; a broker fails to load a partition with such a record."""
 
     def __init__(self, record_type: RecordType, version: int) -> None:
         known = (
@@ -88,7 +88,7 @@ def parse_key(data: bytes | None, types: Mapping[int, RecordType] = RECORD_TYPES
 
 
 def group_of(key: RecordKey) -> str | None:
-    """The group that a record with this key is about."""
+    """The group in this key."""
     group: str | None = key.fields.get("group", key.fields.get("groupId"))
     return group
 
@@ -107,17 +107,17 @@ def parse_value(record_type: RecordType, data: bytes | None) -> RecordValue | No
 
 
 def key_json(key: RecordKey) -> dict[str, Any]:
-    """``{"type": 1, "data": {"group": …}}``, as Kafka's tools say it."""
+    """``{"type": 1, "data": {"group": …}}``, as Kafka's tools print it."""
     return {"type": key.record_type.number, "data": _plain(key.record_type.key, key.fields)}
 
 
 def value_json(value: RecordValue | None) -> dict[str, Any] | None:
-    """``{"version": 4, "data": {"offset": …}}``, as Kafka's tools say it; None for a tombstone."""
+    """``{"version": 4, "data": {"offset": …}}``, as Kafka's tools print it; None for a tombstone."""
     return value and {"version": value.version, "data": _plain(value.record_type.value, value.fields)}
 
 
 def id_text(value: uuid.UUID | None) -> str:
-    """An id as Kafka shows it: 22 characters of URL-safe Base64."""
+    """An id as Kafka prints it: 22 characters of URL-safe Base64."""
     return base64.urlsafe_b64encode(bytes(16) if value is None else value.bytes).rstrip(b"=").decode()
 
 
@@ -147,7 +147,7 @@ def _read(part: RecordStruct, version: int, data: bytes) -> Fields:
 
 
 def present(part: RecordStruct, fields: Fields) -> Iterator[tuple[RecordField, Any]]:
-    """The fields of ``part`` that are present, without tagged ones that have their default."""
+    """The present fields of ``part``, without tagged ones that have their default."""
     for field in part.fields:
         if field.name in fields and (field.tag is None or fields[field.name] != field.default):
             yield field, fields[field.name]
@@ -180,7 +180,7 @@ def value_text(value: RecordValue | None) -> str:
     if value is None:
         return "tombstone"
     states = _states_of(value.record_type)
-    # Classic groups name their protocol type. Of the others only consumer groups can have members of the classic protocol.
+    # Classic groups have a protocol type. Of the others only consumer groups can have members with the classic protocol.
     consumers = value.fields.get("protocolType", PROTOCOL_TYPE) == PROTOCOL_TYPE
     return " ".join(
         [f"v{value.version}", *_ValueFormatter(states, consumers).of(value.record_type.value, value.fields)]
@@ -196,13 +196,12 @@ _STATES: Mapping[str, Mapping[int, str]] = MappingProxyType(
         "TransactionLog": dict(enumerate(STATES)),
     }
 )
-"""States of members, by the kind of their group (``MemberState`` of the package modern and of the package streams), and of
-transactions."""
+"""The states of members, by the kind of group (``MemberState`` of the packages modern and streams), and of transactions."""
 _STATE_FIELDS = ("state", "transactionStatus")
 
 
 def state_name(record_type: RecordType, field: str, value: object) -> str:
-    """The name of the state that ``value`` of ``field`` in a value of this type is; empty if it is none."""
+    """The name of the state ``value`` of ``field`` in a value of this type; empty if it is not a state."""
     if field not in _STATE_FIELDS or not isinstance(value, int):
         return ""
     return _states_of(record_type).get(value, "")
@@ -213,7 +212,7 @@ def _states_of(record_type: RecordType) -> Mapping[int, str]:
 
 
 class _ValueFormatter(NamedTuple):
-    """Formats the values of one record: ``states`` by number; ``consumers``: metadata of members is a subscription."""
+    """Formats the values of one record: ``states`` by number; ``consumers``: member metadata is a subscription."""
 
     states: Mapping[int, str]
     consumers: bool
@@ -261,7 +260,7 @@ def _braced(words: Iterable[str]) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """ISO 8601, in UTC; a number outside of the years 1 to 9999 stays a number, and so does -1, for none."""
+    """ISO 8601, in UTC; a number outside of the years 1 to 9999 stays a number, and so does -1 (none)."""
     seconds, ms = divmod(at_ms, 1000)
     try:
         when = datetime.fromtimestamp(seconds, UTC)

@@ -1,9 +1,9 @@
-"""The schemas of all record types that a group coordinator of Kafka 4.3 writes to ``__consumer_offsets``, field by field.
+"""The schemas of all record types that a group coordinator of Kafka 4.3 writes to ``__consumer_offsets``.
 
-A key is an int16 record type and the fields of the key; a value is an int16 version and the fields of
-that version. The fields have the names that Kafka gives them in JSON. Sources: ``CoordinatorRecordType`` and the message
-definitions of the group coordinator (``ConsumerGroupMetadataKey.json``, ``ConsumerGroupMetadataValue.json`` and so on);
-KIP-848 for consumer groups, KIP-932 for share groups, KIP-1071 for Streams groups.
+A key is an int16 record type and its fields; a value is an int16 version and its fields, with Kafka's JSON names. Sources:
+``CoordinatorRecordType`` and the message definitions of the group coordinator (``ConsumerGroupMetadataKey.json``,
+``ConsumerGroupMetadataValue.json`` and so on); KIP-848 for consumer groups, KIP-932 for share groups, KIP-1071 for Streams
+groups.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ NEVER = 32_767
 
 
 class RecordField(NamedTuple):
-    """One field of a key, a value or a part of one.
+    """One field of a key, a value or a nested struct.
 
-    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` holds the fields of kind ``"struct"``. Versions
-    outside ``versions`` lack the field. A tagged field that is missing in the bytes has ``default``.
+    ``kind`` is Kafka's type, of the items if the field is an array; ``struct`` has the fields of kind ``"struct"``. Versions
+    outside ``versions`` do not have the field. A tagged field that is missing in the bytes has ``default``.
     """
 
     name: str
@@ -34,14 +34,14 @@ class RecordField(NamedTuple):
 
 
 class RecordStruct(NamedTuple):
-    """Fields in the order of the wire; lengths are compact and fields can be tagged ``flexible_from`` that version on."""
+    """Fields in wire order; versions from ``flexible_from`` on have compact lengths and tagged fields."""
 
     name: str
     fields: tuple[RecordField, ...]
     flexible_from: int = 0
 
     def schema(self, version: int) -> MessageSchema:
-        """The schema at ``version``; it reads into a dict with the names of the fields."""
+        """The schema at ``version``, which reads into a dictionary by field name."""
         fields = tuple(
             SchemaField(
                 field.name,
@@ -58,9 +58,9 @@ class RecordStruct(NamedTuple):
 
 
 class RecordType(NamedTuple):
-    """One record type: its number, Kafka's name for it, and the fields of its keys and values.
+    """One record type: its number, Kafka's name, and the fields of its keys and values.
 
-    Keys have one version, and no compact lengths; values have ``versions``.
+    Keys have one version, which is not flexible; values have ``versions``.
     """
 
     number: int
@@ -73,7 +73,8 @@ class RecordType(NamedTuple):
 def _field(
     name: str, said: str, versions: range = range(5), *, tag: int | None = None, default: object = None
 ) -> RecordField:
-    """``said`` is a type of Kafka's definitions, with ``?`` before it if it can be null and ``[]`` for an array."""
+    """A field of the type ``said``, as in Kafka's definitions, with a prefix ``?`` if it is nullable and ``[]`` for an
+    array."""
     kind = said.removeprefix("?")
     return RecordField(
         name,
@@ -87,7 +88,7 @@ def _field(
 
 
 def _of(field: RecordField, struct: RecordStruct) -> RecordField:
-    """``field``, which holds ``struct``."""
+    """``field`` with the nested ``struct``."""
     return field._replace(kind="struct", struct=struct)
 
 
@@ -114,7 +115,7 @@ def _record_type(
     )
 
 
-# --- what several record types have in common
+# --- shared by several record types
 
 _TOPIC_PARTITION = (_field("topicId", "uuid"), _field("partitions", "[]int32"))
 _ASSIGNMENT_EPOCHS = _field("assignmentEpochs", "?[]int32", tag=0, default=())
@@ -199,7 +200,7 @@ _CLASSIC_MEMBER_METADATA = RecordStruct(
     (_field("sessionTimeoutMs", "int32"), _of(_field("supportedProtocols", "[]"), _CLASSIC_PROTOCOL)),
 )
 _NO_CLASSIC_MEMBER = {"sessionTimeoutMs": 0, "supportedProtocols": ()}
-"""In Kafka this default is not null: null means no classic member, an absent field a member without protocols."""
+"""Kafka's default, which is not null: null means no classic member, an absent field a member without protocols."""
 _OWNED = RecordStruct("TopicPartitions", (*_TOPIC_PARTITION, _ASSIGNMENT_EPOCHS))
 
 _CONSUMER_GROUPS = (
@@ -365,4 +366,4 @@ _ALL = (
 )
 
 RECORD_TYPES: Mapping[int, RecordType] = MappingProxyType({kind.number: kind for kind in sorted(_ALL)})
-"""The record types by number. No release of Kafka has written 9 and 18."""
+"""The record types by number. No release of Kafka has used 9 and 18."""

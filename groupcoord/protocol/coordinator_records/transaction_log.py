@@ -1,7 +1,7 @@
-"""Records of transactional ids in ``__transaction_state``, as dataclasses and as bytes.
+"""The records of transactional ids in ``__transaction_state``: dataclasses, reading and writing.
 
-A key is an int16 record type, 0, and the transactional id; a value is an int16 version and the fields of that version; a null
-value is a tombstone. Sources: ``TransactionLogKey.json``, ``TransactionLogValue.json`` and ``TransactionLog``.
+A key is an int16 record type, 0, and the transactional id; a value is an int16 version and its fields; a null value is a
+tombstone. Sources: ``TransactionLogKey.json``, ``TransactionLogValue.json`` and ``TransactionLog``.
 """
 
 import struct
@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from groupcoord.protocol.codec.message_codec import Codec
 from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.coordinator_records.group_records import schema_of
 from groupcoord.protocol.coordinator_records.schemas import RecordField, RecordStruct, RecordType
-from groupcoord.protocol.coordinator_records.typed import schema_of
 from groupcoord.protocol.errors import WireError
 
 TRANSACTION_LOG = 0
@@ -31,14 +31,14 @@ STATES = (
 
 @message
 class TransactionLogKey:
-    """Which transactional id a record describes."""
+    """A transactional id."""
 
     transactional_id: str
 
 
 @message
 class PartitionsOfTopic:
-    """Partitions of one topic that are in the transaction."""
+    """Partitions of one topic in the transaction."""
 
     topic: str
     partition_ids: tuple[int, ...] = ()
@@ -48,8 +48,8 @@ class PartitionsOfTopic:
 class TransactionLogValue:
     """A transactional id and its transaction: versions 0 and 1.
 
-    ``partitions`` are null while there is no transaction. ``next_producer_id`` is the one after the end of this transaction,
-    when the epochs of ``producer_id`` are used up (KIP-890).
+    ``partitions`` is null while there is no transaction. ``next_producer_id`` is the one after this transaction, when the
+    epochs of ``producer_id`` are exhausted (KIP-890).
     """
 
     producer_id: int
@@ -106,7 +106,7 @@ def write_key(transactional_id: str) -> bytes:
 
 
 def value_version(transaction_version: int) -> int:
-    """The version of values that is written at that level of ``transaction.version`` (``transactionLogValueVersion``)."""
+    """The version of values at that level of ``transaction.version`` (``transactionLogValueVersion``)."""
     return FLEXIBLE_VALUE_VERSION if transaction_version >= 1 else PLAIN_VALUE_VERSION
 
 
@@ -116,14 +116,14 @@ def write_value(value: TransactionLogValue, version: int) -> bytes:
 
 
 def read_key(data: bytes) -> str | None:
-    """The transactional id that ``data`` names; None for another type of record. Raises WireError."""
+    """The transactional id in ``data``; None for another record type. Raises WireError."""
     if _int16(data, "record type") != TRANSACTION_LOG:
         return None
     return _KEY_CODEC.decode(data, _INT16.size).transactional_id
 
 
 def read_value(data: bytes) -> TransactionLogValue | None:
-    """The value in ``data``; None for a version that is not known. Raises WireError."""
+    """The value in ``data``; None for an unknown version. Raises WireError."""
     version = _int16(data, "version")
     if not 0 <= version < len(_VALUE_CODECS):
         return None

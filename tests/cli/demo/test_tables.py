@@ -3,7 +3,7 @@ from groupcoord.cli.demo.output import OwnersHistory
 from groupcoord.offsets_log import compaction_preview as texts
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, write_assignment
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,

@@ -12,8 +12,8 @@ from groupcoord.coordinator.events import ShardNotLoaded
 from groupcoord.coordinator.records import typed_record
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
-from groupcoord.protocol.coordinator_records import consumer_group as stored
-from groupcoord.protocol.coordinator_records.consumer_group import (
+from groupcoord.protocol.coordinator_records import consumer_group_records as stored
+from groupcoord.protocol.coordinator_records.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -31,7 +31,7 @@ from groupcoord.protocol.coordinator_records.consumer_group import (
     SubscribedTopic,
     TargetPartitions,
 )
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     GroupMetadataKey,

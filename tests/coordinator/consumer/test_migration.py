@@ -8,7 +8,7 @@ import pytest
 from groupcoord.coordinator.events import GroupMigrated, MemberRemoved
 from groupcoord.coordinator.group import GroupType
 from groupcoord.protocol import consumer_protocol
-from groupcoord.protocol.coordinator_records.consumer_group import ClassicMemberMetadata, ClassicProtocol
+from groupcoord.protocol.coordinator_records.consumer_group_records import ClassicMemberMetadata, ClassicProtocol
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumers import Consumer, ConsumerWorld, offer, settle
 from tests.coordinator.consumer.test_classic_members import share

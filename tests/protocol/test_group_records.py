@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from groupcoord.protocol.coordinator_records.consumer_group import (
+from groupcoord.protocol.coordinator_records.consumer_group_records import (
     CONSUMER_GROUP_VALUE_VERSION,
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -28,7 +28,7 @@ from groupcoord.protocol.coordinator_records.consumer_group import (
     SubscribedTopic,
     TargetPartitions,
 )
-from groupcoord.protocol.coordinator_records.typed import (
+from groupcoord.protocol.coordinator_records.group_records import (
     GROUP_METADATA_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION,

@@ -1,9 +1,10 @@
-"""Records of groups and offsets in ``__consumer_offsets``, as dataclasses and as bytes.
+"""The records of groups and offsets in ``__consumer_offsets``: dataclasses, reading and writing
+(``GroupCoordinatorRecordSerde``).
 
-A key is an int16 record type and the fields of that type; a value is an int16 version and the fields of that version; a null
-value is a tombstone. Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json``, ``OffsetCommitValue.json``,
-``GroupMetadataKey.json``, ``GroupMetadataValue.json`` and ``GroupCoordinatorRecordSerde``. ``consumer_group`` has the classes
-of KIP-848; records of share groups and of Streams groups have none.
+A key is an int16 record type and its fields; a value is an int16 version and its fields; a null value is a tombstone.
+Sources: ``CoordinatorRecordType``, ``OffsetCommitKey.json``, ``OffsetCommitValue.json``, ``GroupMetadataKey.json``,
+``GroupMetadataValue.json``. ``consumer_group_records`` has the classes of KIP-848; records of share groups and of Streams
+groups have none.
 """
 
 import dataclasses
@@ -15,21 +16,21 @@ from typing import Any, NamedTuple
 from groupcoord.protocol.codec.message_codec import Codec
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField, parse_annotation
-from groupcoord.protocol.coordinator_records import consumer_group as consumer
+from groupcoord.protocol.coordinator_records import consumer_group_records as consumer
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, RecordStruct
 from groupcoord.protocol.errors import WireError
 
 OFFSET_COMMIT_VALUE_VERSION = 4
-"""What Kafka 4.3 writes for a commit without an expire time."""
+"""The version that Kafka 4.3 writes for a commit without an expire time."""
 OFFSET_COMMIT_VALUE_WITH_EXPIRY_VERSION = 1
 """The only version that has an expire time; it has no leader epoch and no topic id."""
 GROUP_METADATA_VALUE_VERSION = 3
-"""What Kafka 4.3 writes; it reads version 4 too."""
+"""The version that Kafka 4.3 writes; it reads version 4 too."""
 
 
 @message
 class OffsetCommitKey:
-    """Whose offset a record holds: record types 0 and 1, which have the same fields; Kafka writes 1."""
+    """The key of a committed offset: record types 0 and 1, which have the same fields; Kafka writes 1."""
 
     group: str
     topic: str
@@ -43,14 +44,14 @@ class OffsetCommitValue:
     offset: int
     leader_epoch: int = -1  # v3+
     metadata: str
-    commit_timestamp_ms: int  # when the coordinator took the commit
-    expire_timestamp_ms: int = -1  # v1; -1: the retention of the broker decides
+    commit_timestamp_ms: int  # when the coordinator received the commit
+    expire_timestamp_ms: int = -1  # v1; -1: by the broker's retention
     topic_id: uuid.UUID | None = None  # v4+, tag 0
 
 
 @message
 class GroupMetadataKey:
-    """Which group a record describes: record type 2."""
+    """The key of a classic group (record type 2)."""
 
     group: str
 
@@ -71,7 +72,7 @@ class MemberMetadata:
 
 @message
 class GroupMetadataValue:
-    """A classic group as of one generation: versions 0–4."""
+    """A classic group in one generation: versions 0–4."""
 
     protocol_type: str
     generation: int
@@ -82,7 +83,7 @@ class GroupMetadataValue:
 
 
 class UnknownKey(NamedTuple):
-    """A key whose record type has no class here."""
+    """A key with a record type without a class here."""
 
     record_type: int
 
@@ -98,12 +99,12 @@ def write_key(key: Key) -> bytes:
 
 
 def write_value(value: Value, version: int) -> bytes:
-    """The bytes of ``value`` at ``version``, the version first; fields that the version lacks are left out, as Kafka does."""
+    """The bytes of ``value`` at ``version``; fields that the version does not have are omitted, as by Kafka."""
     return _INT16.pack(version) + _CODECS[type(value), version].encode(value)
 
 
 def read_key(data: bytes) -> Key | UnknownKey:
-    """The key in ``data``. Raises WireError when the record type is known and the rest is not such a key."""
+    """The key in ``data``. Raises WireError for a malformed key of a known record type."""
     record_type = _version(data, "record type")
     classes = _CLASSES.get(record_type)
     if classes is None:
@@ -141,7 +142,7 @@ _CLASSES: dict[int, tuple[type[Key], type[Value]]] = {
     8: (consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue),
     16: (consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue),
 }
-"""The classes of keys and values by record type. Type 0, an older one of offsets, is not written."""
+"""The classes of keys and values by record type. Type 0, the old one for offsets, is not written."""
 
 _WRITTEN_TYPES: dict[type[Key], int] = {classes[0]: record_type for record_type, classes in _CLASSES.items()}
 

@@ -1,6 +1,6 @@
-"""Records of consumer groups (KIP-848) in ``__consumer_offsets``, as dataclasses; ``typed`` reads and writes them.
+"""The records of consumer groups (KIP-848) in ``__consumer_offsets``, as dataclasses; ``group_records`` reads and writes them.
 
-All values have one version, 0, which is flexible. Sources: the message definitions of the group coordinator
+All values have version 0, which is flexible. Sources: the message definitions of the group coordinator
 (``ConsumerGroupMetadataKey.json`` and so on) and ``GroupCoordinatorRecordHelpers``.
 """
 
@@ -14,14 +14,14 @@ CONSUMER_GROUP_VALUE_VERSION = 0
 
 @message
 class ConsumerGroupMetadataKey:
-    """Which group a record describes: record type 3."""
+    """A group (record type 3)."""
 
     group_id: str
 
 
 @message
 class ConsumerGroupMetadataValue:
-    """The epoch of a group, which says that it exists."""
+    """The epoch of a group; shows that it exists."""
 
     epoch: int
     metadata_hash: int = 0  # tag 0; int64 over the topics that the group subscribes to; 0: none of them exists
@@ -29,7 +29,7 @@ class ConsumerGroupMetadataValue:
 
 @message
 class ConsumerGroupPartitionMetadataKey:
-    """Whose subscribed topics a record describes: record type 4. Kafka 4.1 and newer only write tombstones of it."""
+    """A group's subscribed topics (record type 4). Kafka 4.1 and newer only write tombstones of it."""
 
     group_id: str
 
@@ -44,7 +44,7 @@ class PartitionRacks:
 
 @message
 class SubscribedTopic:
-    """A topic that a group subscribes to."""
+    """A topic to which a group subscribes."""
 
     topic_id: uuid.UUID | None
     topic_name: str
@@ -54,14 +54,14 @@ class SubscribedTopic:
 
 @message
 class ConsumerGroupPartitionMetadataValue:
-    """The topics that a group subscribes to, as Kafka up to 4.0 wrote them; a hash in the group's record replaces them."""
+    """The subscribed topics of a group, as written by Kafka up to 4.0; replaced by the hash in the group's record."""
 
     topics: tuple[SubscribedTopic, ...] = ()
 
 
 @message
 class ConsumerGroupMemberMetadataKey:
-    """Which member a record describes: record type 5."""
+    """A member of a group (record type 5)."""
 
     group_id: str
     member_id: str
@@ -69,7 +69,7 @@ class ConsumerGroupMemberMetadataKey:
 
 @message
 class ClassicProtocol:
-    """A protocol that a member of the classic protocol offers."""
+    """A protocol that a member with the classic protocol supports."""
 
     name: str
     metadata: bytes
@@ -77,7 +77,7 @@ class ClassicProtocol:
 
 @message
 class ClassicMemberMetadata:
-    """What a member that speaks the classic protocol said in JoinGroup."""
+    """The JoinGroup data of a member that uses the classic protocol."""
 
     session_timeout_ms: int = 0
     supported_protocols: tuple[ClassicProtocol, ...] = ()
@@ -85,7 +85,7 @@ class ClassicMemberMetadata:
 
 @message
 class ConsumerGroupMemberMetadataValue:
-    """What a member says of itself."""
+    """The properties of a member."""
 
     instance_id: str | None
     rack_id: str | None
@@ -95,20 +95,20 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    # Tag 0. None: the member speaks the consumer protocol; that is not the default, so it takes bytes.
+    # Tag 0. None: the member uses the consumer protocol; that is not the default, so it takes bytes.
     classic_member_metadata: ClassicMemberMetadata | None = ClassicMemberMetadata()
 
 
 @message
 class ConsumerGroupTargetAssignmentMetadataKey:
-    """Of which group a record describes the target assignment: record type 6."""
+    """The target assignment of a group (record type 6)."""
 
     group_id: str
 
 
 @message
 class ConsumerGroupTargetAssignmentMetadataValue:
-    """For which epoch of the group the target assignment was computed."""
+    """The group epoch for which the target assignment was computed."""
 
     assignment_epoch: int
     assignment_timestamp_ms: int = 0  # tag 0; when it was computed
@@ -116,7 +116,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
 
 @message
 class ConsumerGroupTargetAssignmentMemberKey:
-    """Whose part of the target assignment a record describes: record type 7."""
+    """The target assignment of a member (record type 7)."""
 
     group_id: str
     member_id: str
@@ -124,7 +124,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @message
 class TargetPartitions:
-    """Partitions of one topic that a member is to have."""
+    """Partitions of one topic in a target assignment."""
 
     topic_id: uuid.UUID | None
     partitions: tuple[int, ...] = ()
@@ -132,14 +132,14 @@ class TargetPartitions:
 
 @message
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member is to have."""
+    """The target assignment of a member."""
 
     topic_partitions: tuple[TargetPartitions, ...] = ()
 
 
 @message
 class ConsumerGroupCurrentMemberAssignmentKey:
-    """Of which member a record describes the current assignment: record type 8."""
+    """The current assignment of a member (record type 8)."""
 
     group_id: str
     member_id: str
@@ -147,7 +147,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @message
 class CurrentPartitions:
-    """Partitions of one topic that a member has, or must give back."""
+    """Partitions of one topic that a member owns, or has to revoke."""
 
     topic_id: uuid.UUID | None
     partitions: tuple[int, ...] = ()
@@ -158,18 +158,18 @@ class CurrentPartitions:
 
 @message
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """How far a member has come on its way to the target assignment."""
+    """The current assignment of a member, on its way to the target assignment."""
 
     member_epoch: int
     previous_member_epoch: int
-    state: int  # 0: stable, 1: it must give partitions back, 2: it waits for partitions of others, 127: unknown
+    state: int  # 0: stable, 1: has to revoke partitions, 2: waits for partitions of others, 127: unknown
     assigned_partitions: tuple[CurrentPartitions, ...] = ()
     partitions_pending_revocation: tuple[CurrentPartitions, ...] = ()
 
 
 @message
 class ConsumerGroupRegularExpressionKey:
-    """Which regular expression of which group a record describes: record type 16."""
+    """A regular expression of a group (record type 16)."""
 
     group_id: str
     regular_expression: str
@@ -177,11 +177,11 @@ class ConsumerGroupRegularExpressionKey:
 
 @message
 class ConsumerGroupRegularExpressionValue:
-    """The topics that a regular expression matches."""
+    """The topics that match a regular expression."""
 
     topics: tuple[str, ...] = ()  # sorted
-    version: int  # of the cluster's metadata in which they were looked for
-    timestamp_ms: int  # when they were looked for
+    version: int  # of the cluster metadata that was searched
+    timestamp_ms: int  # of the search
 
 
 ConsumerGroupKey = (
