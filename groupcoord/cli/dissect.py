@@ -193,15 +193,15 @@ def _capture(name: str, data: bytes, ports: list[int]) -> Iterator[_Part]:
         captures: Any = import_module("groupcoord.dissect.tcp_capture")
     except ImportError:
         raise _InputError("to read captures needs dpkt: pip install 'groupcoord[dissect]'") from None
-    from groupcoord.dissect.conversations import Conversations  # noqa: PLC0415 - needs dpkt, too
+    from groupcoord.dissect.connection_dissector import ConnectionDissector  # noqa: PLC0415 - needs dpkt, too
 
-    conversations = Conversations()
+    dissector = ConnectionDissector()
     try:
         for frame in captures.read_capture(BytesIO(data), ports):
             if isinstance(frame, captures.CaptureProblem):
                 yield _Part("", {}, None, frame.reason)
                 continue
-            found = conversations.dissect(frame)
+            found = dissector.dissect(frame)
             at = f"{datetime.fromtimestamp(frame.at_s, UTC):%H:%M:%S.%f}"
             client, server = frame.endpoints
             way = f"{client} → {server}" if frame.is_request else f"{server} → {client}"

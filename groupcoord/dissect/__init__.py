@@ -1,7 +1,7 @@
-"""Frames and record batches field by field: each field with its byte range, its type, its value and its meaning.
+"""Dissects Kafka frames and record batches field by field: each field with its byte range, type, value and meaning.
 
-The layouts are those of the codec (``protocol.codec``), walked with positions; Kafka's own message definitions say what fields
-are for. All APIs of Kafka 4.3 are known, also those that this server does not serve.
+The layouts are those of the codec (``protocol.codec``), read with positions; descriptions come from Kafka's message
+definitions. All APIs of Kafka 4.3 are known, also those that this server does not serve.
 """
 
 from groupcoord.dissect.dissection import DissectedField, Dissection, Problem

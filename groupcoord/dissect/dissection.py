@@ -1,4 +1,4 @@
-"""What a dissection is made of: fields, each with its place in the bytes, and perhaps a problem that ended the reading."""
+"""The result of a dissection: its fields, each with its byte range, and the problem that ended it, if any."""
 
 import uuid
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,12 @@ from groupcoord.protocol.errors import WireError
 
 
 class DissectedField(NamedTuple):
-    """One field: bytes ``start`` to ``end`` (exclusive), where it is in the message, its type on the wire, and its value.
+    """One field: its bytes ``start`` to ``end`` (exclusive), its path in the message, its wire type, and its value.
 
-    ``path`` is like ``topics[0].name``. ``value`` is a bool, int, float, str, bytes, UUID, or None for null and for an id of
-    zeros; of an array it is the number of items, which are the fields behind it. ``meaning`` says what this value stands for
-    (the name of an error, a time, a unit), ``description`` what the field is for in Kafka's message definitions; both can be
-    empty. ``inside`` is empty, or the path of the compressed field whose unpacked bytes ``start`` and ``end`` count.
+    ``path`` is like ``topics[0].name``. ``value`` is a bool, int, float, str, bytes, UUID, or None for null and for the zero
+    id; for an array it is the number of items, which follow as fields. ``meaning`` explains the value (the name of an error, a
+    time, a unit), ``description`` is Kafka's text about the field; both can be empty. ``inside`` is empty, or the path of the
+    compressed field in whose unpacked bytes ``start`` and ``end`` count.
     """
 
     start: int
@@ -27,7 +27,7 @@ class DissectedField(NamedTuple):
     inside: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The field as JSON has it: bytes in hexadecimal digits, ids in Kafka's text form."""
+        """The field in JSON: bytes in hexadecimal, ids in Kafka's text form."""
         value = self.value
         if isinstance(value, bytes):
             value = value.hex()
@@ -37,17 +37,17 @@ class DissectedField(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Why the reading ended: what is wrong at ``offset``, in bytes from the start of what was dissected."""
+    """The error that ended the dissection, at ``offset`` bytes from the start of the data."""
 
     offset: int
     reason: str
 
 
 class Dissection(NamedTuple):
-    """The fields of one frame, or of one run of record batches, in order of the bytes.
+    """The fields of one frame, or of a sequence of record batches, in order of the bytes.
 
-    Fields whose ``inside`` is empty cover each of the ``size`` bytes exactly once: what could not be read is a field, too, of
-    the type ``unreadable bytes``.
+    Fields whose ``inside`` is empty cover each of the ``size`` bytes exactly once: unreadable bytes are a field, too, of the
+    type ``unreadable bytes``.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Dissection(NamedTuple):
     problem: Problem | None
 
     def as_json(self) -> dict[str, Any]:
-        """The dissection as JSON has it."""
+        """The dissection in JSON."""
         return {
             "title": self.title,
             "size": self.size,
@@ -67,11 +67,11 @@ class Dissection(NamedTuple):
 
 UNREADABLE = "unreadable bytes"
 INCOMPLETE = "incomplete batch"
-"""Types of fields: what is not what it should be, and a batch of which the end is missing."""
+"""Types of fields: malformed bytes, and a batch whose end is missing."""
 
 
 def moved(fields: Iterable[DissectedField], by: int, path: str = "") -> Iterator[DissectedField]:
-    """``fields`` of bytes that lie ``by`` bytes behind the start, in the field ``path``. A WireError is moved, too."""
+    """``fields`` shifted by ``by`` bytes, and with ``path`` as prefix; so is a WireError."""
     dot = f"{path}." if path else ""
     try:
         for field in fields:
@@ -87,7 +87,7 @@ def moved(fields: Iterable[DissectedField], by: int, path: str = "") -> Iterator
 
 
 def with_rest(fields: Iterable[DissectedField], data: bytes, path: str = "rest") -> Iterator[DissectedField]:
-    """``fields``, and what is left of ``data`` behind them as one field; its meaning is why it could not be read."""
+    """``fields``, then one field for the unread rest of ``data``; its meaning is the reason."""
     end = 0
     kind, meaning = "bytes", "behind the end; ignored"
     try:
@@ -104,7 +104,7 @@ def with_rest(fields: Iterable[DissectedField], data: bytes, path: str = "rest")
 def dissection(
     title: str, data: bytes, fields: Iterable[DissectedField], problems: tuple[str, ...] = (UNREADABLE,)
 ) -> Dissection:
-    """The dissection of ``data`` into ``fields``, with the first problem: a field of one of the types ``problems``."""
+    """The dissection of ``data`` into ``fields``; a field of one of the types ``problems`` is its problem."""
     found = tuple(with_rest(fields, data))
     problem = None
     place = 0

@@ -1,4 +1,4 @@
-"""Messages inside fields of bytes: subscriptions and assignments of consumers, and the records of the coordinators' topics."""
+"""Dissects messages embedded in byte fields: consumers' subscriptions and assignments, and records of coordinator topics."""
 
 import re
 import struct
@@ -24,20 +24,20 @@ from groupcoord.protocol.coordinator_records.transaction_log import TRANSACTION_
 from groupcoord.protocol.errors import WireError
 
 INDEX = re.compile(r"\[\d+\]")
-"""What a path has and the path of its note has not."""
+"""An index in a path; paths of notes have none."""
 FOLLOWS = "bytes, which are the fields that follow"
 Dissect = Callable[[bytes], Iterator[DissectedField]]
-"""The fields of a message in bytes. Raises WireError where there is none."""
+"""Yields the fields of a message in bytes. Raises WireError if they are not one."""
 
 COORDINATOR_TOPICS: Mapping[str, Mapping[int, RecordType]] = MappingProxyType(
     {"__consumer_offsets": RECORD_TYPES, "__transaction_state": TRANSACTION_STATE_TYPES}
 )
-"""The record types of the topics of coordinators, by topic."""
+"""The record types of each coordinator topic."""
 _INT16 = struct.Struct(">h")
 
 
 def schema_fields(schema: MessageSchema, data: bytes, at: int = 0) -> Iterator[DissectedField]:
-    """The fields of ``schema`` from ``at`` on, with their meaning as far as names tell it. Raises WireError."""
+    """The fields of ``schema`` from ``at`` on, with meanings that follow from their names. Raises WireError."""
     for path, offset, size, value, kind in iter_fields(schema, data, at, every_byte=True):
         name = path.rpartition(".")[2]
         yield DissectedField(offset, offset + size, path, kind, value, meaning_of("", name, "", value))
@@ -67,7 +67,7 @@ def _versioned(message: type, package: str, data: bytes) -> Iterator[DissectedFi
 
 
 def is_read_whole(dissect: Dissect, data: bytes) -> bool:
-    """Are all bytes such a message, and is there at least one?"""
+    """Are the bytes exactly such a message, and not empty?"""
     try:
         return max((field.end for field in dissect(data)), default=0) == len(data) > 0
     except WireError:
@@ -75,7 +75,7 @@ def is_read_whole(dissect: Dissect, data: bytes) -> bool:
 
 
 def record_key(types: Mapping[int, RecordType], data: bytes) -> Iterator[DissectedField]:
-    """The key of a record of a coordinator's topic. Raises WireError."""
+    """The fields of a key in a coordinator topic. Raises WireError."""
     number = _int16(data, "key", "record_type")
     record_type = types.get(number)
     name = "no record type that Kafka 4.3 knows" if record_type is None else record_type.name
@@ -85,7 +85,7 @@ def record_key(types: Mapping[int, RecordType], data: bytes) -> Iterator[Dissect
 
 
 def record_value(types: Mapping[int, RecordType], key: bytes | None, data: bytes) -> Iterator[DissectedField]:
-    """The value of a record with this key; nothing if the key is of no known type. Raises WireError."""
+    """The fields of a value with this key; none if the key has an unknown type. Raises WireError."""
     record_type = types.get(_int16(key or b"", "key", "record_type"))
     if record_type is None:
         return
@@ -115,7 +115,7 @@ _BLOBS: Mapping[str, Dissect] = MappingProxyType(
 
 
 def opened(field: DissectedField, dissect: Dissect) -> Iterator[DissectedField]:
-    """``field``, whose value are bytes, as its length and the message in them; as it is if they are no such message."""
+    """The length of a byte ``field``, and the fields of the message in it; the field itself if it has no such message."""
     content = field.value
     if not isinstance(content, bytes) or not is_read_whole(dissect, content):
         yield field

@@ -1,4 +1,4 @@
-"""Requests and responses, field by field: header, body, and the messages inside fields of bytes."""
+"""Dissects a request or response frame field by field: header, body, and embedded messages."""
 
 import struct
 import uuid
@@ -42,16 +42,16 @@ _BLOBS: Mapping[tuple[str, str], Dissect] = MappingProxyType(
         ("DescribeGroupsResponse", "groups.members.member_assignment"): assignment,
     }
 )
-"""Fields of bytes whose content is known where the protocol type is ``consumer``: by message and path."""
+"""Byte fields with known contents if the protocol type is ``consumer``: by message and path."""
 
 
 def dissect_request(
     frame: bytes, *, sized: bool = False, topic_names: Mapping[uuid.UUID, str] = MappingProxyType({})
 ) -> Dissection:
-    """The request in ``frame``, which begins with the int32 length of the frame if it is ``sized``.
+    """The request in ``frame``, which begins with its int32 length if it is ``sized``.
 
-    ``topic_names`` says which topics have which ids: since Produce and Fetch v13 only ids tell whose records are in a request.
-    Nothing is raised: what is wrong is the ``problem`` of the result.
+    ``topic_names`` has the names of topic ids: since v13 Produce and Fetch have only ids, and names tell how to read records.
+    Nothing is raised: errors are the ``problem`` of the result.
     """
     data = frame[4:] if sized else frame
     return _dissect(_request_title(data), frame, sized, _request_fields(data, topic_names))
@@ -72,7 +72,7 @@ def dissect_response(
 
 
 def name_of(api_key: int) -> str:
-    """The name of the API, or its number if Kafka 4.3 has none of that number."""
+    """The name of the API, or its number if Kafka 4.3 does not have it."""
     try:
         return api_name(api_key)
     except WireError:
@@ -116,14 +116,14 @@ def _response_fields(
 ) -> Iterator[DissectedField]:
     yield from schema_fields(_CORRELATION_ID, data)
     if key == ApiKey.API_VERSIONS and data[4:6] == _UNSUPPORTED_VERSION:
-        version = 0  # so that a client of any version can read which versions there are
+        version = 0  # so that a client of any version can read the supported versions
     yield from _message_fields(response_layout(key, version), data, _INT32.size, topic_names)
 
 
 def _message_fields(
     layout: MessageLayout, data: bytes, at: int, topic_names: Mapping[uuid.UUID, str]
 ) -> Iterator[DissectedField]:
-    """The end of the header at ``at``, and the message behind it."""
+    """The end of the header at ``at``, and the message after it."""
     if layout.flexible_header:
         for field in schema_fields(_TAGGED_FIELDS, data, at):
             at = field.end
@@ -150,7 +150,7 @@ def _message_fields(
 
 
 def _topic(seen: Mapping[str, object], topic_names: Mapping[uuid.UUID, str]) -> str | None:
-    """The topic that was seen last: by name, or by id."""
+    """The last topic seen, by name or by id."""
     name = seen.get("topic", seen.get("name"))
     topic_id = seen.get("topic_id")
     return name if isinstance(name, str) else topic_names.get(topic_id) if isinstance(topic_id, uuid.UUID) else None

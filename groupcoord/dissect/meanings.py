@@ -1,4 +1,4 @@
-"""What values stand for: names of errors, APIs and enumerations, times, durations and sizes with their units."""
+"""The meanings of field values as text: names of errors, APIs and enum constants; times, durations and sizes with units."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -86,7 +86,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
 def meaning_of(api: str, name: str, kafka_type: str, value: object) -> str:
-    """What ``value`` of the field called ``name`` (no path) stands for; empty where the value says all."""
+    """The meaning of ``value`` of the field ``name`` (without path); empty if the value needs no explanation."""
     if not isinstance(value, int):
         return ""
     if kafka_type == "error_code":
@@ -114,12 +114,12 @@ def _api(key: int) -> str:
 
 
 def time_text(at_ms: int) -> str:
-    """The moment in UTC; -1 is none."""
+    """The time in UTC; -1 is none."""
     return "none" if at_ms == -1 else moment(at_ms)
 
 
 def duration_text(value_ms: int) -> str:
-    """The duration in the largest unit that it is a whole number of."""
+    """The duration in the largest unit of which it is a whole multiple."""
     for size, unit in _UNITS:
         if value_ms and value_ms % size == 0:
             return f"{value_ms // size} {unit}"
@@ -127,7 +127,7 @@ def duration_text(value_ms: int) -> str:
 
 
 def batch_attributes_text(attributes: int) -> str:
-    """The bits of a batch's attributes in words."""
+    """The names of the bits that are set in a batch's attributes."""
     number = attributes & COMPRESSION_MASK
     compression = (
         Compression(number).name.lower() if number in set(Compression) else f"compression {number}, which is none"

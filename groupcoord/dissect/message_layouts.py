@@ -1,7 +1,7 @@
-"""Every API of Kafka 4.3 at every version, served here or not: the schema of its messages, and what Kafka says of their fields.
+"""The layouts of all APIs of Kafka 4.3 in all versions, served here or not: message schemas and Kafka's field descriptions.
 
-Both come from kio, whose classes are generated from Kafka's message definitions: the schema as for the codec of the server, the
-descriptions from the docstrings behind the fields.
+Both come from kio, whose classes are generated from Kafka's message definitions: schemas as in the server's codec, descriptions
+from the docstrings of fields.
 """
 
 import ast
@@ -21,14 +21,14 @@ from groupcoord.protocol.errors import WireError
 
 
 class FieldNote(NamedTuple):
-    """What kio knows of a field: its type with its use (``error_code``, ``timedelta_i32``), and Kafka's description."""
+    """kio's information about a field: its detailed type (``error_code``, ``timedelta_i32``), and Kafka's description."""
 
     kafka_type: str
     description: str
 
 
 class MessageLayout(NamedTuple):
-    """A request or response at one version; ``notes`` are by path without indexes (``topics.name``)."""
+    """A request or response in one version; ``notes`` are by path without indexes (``topics.name``)."""
 
     api: str
     version: int
@@ -38,7 +38,7 @@ class MessageLayout(NamedTuple):
 
 
 def api_name(key: int) -> str:
-    """The name of the API (``JoinGroup``). Raises WireError for a number that is none."""
+    """The name of the API (``JoinGroup``). Raises WireError for an unknown API key."""
     name = api_key_map.get(key)
     if name is None:
         raise WireError(f"{key} is no API of Kafka 4.3", offset=0, field="request_api_key")
@@ -60,7 +60,7 @@ def response_layout(key: int, version: int) -> MessageLayout:
 
 @cache
 def data_notes(name: str, version: int) -> Mapping[str, FieldNote]:
-    """What Kafka says of the fields of a message that is no request and no response, by kio's name for it."""
+    """The notes of a message that is not a request or response, by kio's name."""
     return MappingProxyType(dict(_notes(_class_of(name, version, EntityType.data), "")))
 
 
@@ -101,7 +101,7 @@ def _notes(theirs: Any, dot: str) -> Iterator[tuple[str, FieldNote]]:
 
 @cache
 def _descriptions(module: str) -> Mapping[str, Mapping[str, str]]:
-    """The strings behind the fields of the classes of a module: by class, by field."""
+    """The docstrings of fields in the classes of a module: by class, by field."""
     found: dict[str, dict[str, str]] = {}
     for part in ast.parse(inspect.getsource(import_module(module))).body:
         if isinstance(part, ast.ClassDef):

@@ -1,7 +1,7 @@
-"""Record batches, field by field: their headers, their records, and what records of coordinators' topics and markers say.
+"""Dissects record batches field by field: headers, records, and the contents of coordinator records and transaction markers.
 
-The records of a compressed batch lie in bytes that are nowhere in the frame: their ``inside`` is the path of the compressed
-field, and they count from the start of what it unpacks to.
+The records of a compressed batch are not in the frame's bytes: their ``inside`` is the path of the compressed field, and their
+positions count in the unpacked bytes.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ _MARKERS = {ABORT_MARKER: "ABORT", COMMIT_MARKER: "COMMIT"}
 
 
 def dissect_record_batches(data: bytes, topic: str | None = None) -> Dissection:
-    """The record batches in ``data``, such as a segment file holds; ``topic`` says what the records are.
+    """The record batches in ``data``, such as a segment file; ``topic`` tells the type of the records.
 
     Records of ``__consumer_offsets`` and ``__transaction_state`` are dissected down to the fields of their keys and values.
     """
@@ -77,7 +77,8 @@ def dissect_record_batches(data: bytes, topic: str | None = None) -> Dissection:
 
 
 def record_batch_fields(data: bytes, topic: str | None) -> Iterator[DissectedField]:
-    """The fields of the batches in ``data``; one that is not whole is one field. Raises WireError where there is no batch."""
+    """The fields of the batches in ``data``; an incomplete one is one field. Raises WireError for bytes that are not a
+    batch."""
     end = index = 0
     try:
         for start, size, magic in iter_batch_extents(data):
@@ -140,7 +141,7 @@ def _header_meaning(field: DissectedField, batch: bytes, header: BatchHeader) ->
 
 
 class _Varints:
-    """Reads numbers and sized bytes of records, from ``at`` on; makes fields of them."""
+    """Reads varints and length-prefixed bytes of records, from ``at`` on, as fields."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
@@ -157,7 +158,7 @@ class _Varints:
         return value, DissectedField(start, self.at, path, "varlong" if long else "varint", value)
 
     def sized(self, path: str) -> tuple[bytes | None, DissectedField]:
-        """Bytes behind a varint that is their number; null if it is negative."""
+        """Bytes after a varint with their number; null if it is negative."""
         start = self.at
         size, field = self.number(path)
         if size < 0:
@@ -178,7 +179,7 @@ def _as_text(value: bytes) -> str:
 
 
 class _Readers(NamedTuple):
-    """What dissects the key and the value of a record; the value's needs the key."""
+    """The dissectors of a record's key and value; the latter needs the key."""
 
     key: Dissect | None = None
     value: Dissect | None = None
@@ -228,7 +229,7 @@ def _readers(header: BatchHeader, topic: str | None, key: bytes | None) -> _Read
 
 
 def _opened(field: DissectedField, content: bytes | None, reader: Dissect | None) -> Iterator[DissectedField]:
-    """The bytes of a key or value as the fields in them, behind their size."""
+    """The size of a key or value, and the fields in it."""
     if content is None or reader is None:
         yield field
         return

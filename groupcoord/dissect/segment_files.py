@@ -1,6 +1,6 @@
-"""The files of a log segment, dissected: batches of ``.log``, entries of ``.index``, ``.timeindex`` and ``.txnindex``.
+"""Dissects the files of a log segment: batches of ``.log``, entries of ``.index``, ``.timeindex`` and ``.txnindex``.
 
-An index of a broker that runs is longer than its entries: behind them are zeros. Sources: ``OffsetIndex``, ``TimeIndex``,
+A running Kafka broker preallocates its index files, so zeros follow the last entry. Sources: ``OffsetIndex``, ``TimeIndex``,
 ``AbortedTxn``.
 """
 
@@ -34,26 +34,26 @@ _ENTRIES: Mapping[str, tuple[int, MessageSchema]] = MappingProxyType(
         ),
     }
 )
-"""By the end of the file's name: the bytes of an entry, and its fields."""
+"""The size and fields of an entry, by file suffix."""
 SUFFIXES = (".log", *_ENTRIES)
-"""The files that can be dissected."""
+"""The suffixes of files that can be dissected."""
 
 
 def dissect_log(data: bytes, topic: str | None) -> Iterator[tuple[int, Dissection]]:
-    """(where it begins, what it is) of each batch in the ``.log`` file ``data``, and of what is behind the last."""
+    """(position, dissection) of each batch in the ``.log`` file ``data``, and of the rest after the last one."""
     end = 0
     try:
         for position, size, _ in iter_batch_extents(data):
             end = position + size
             yield position, dissect_record_batches(data[position:end], topic)
     except BatchError:
-        pass  # said by what follows
+        pass  # reported with the rest
     if end < len(data):
         yield end, dissect_record_batches(data[end:], topic)
 
 
 def dissect_index(data: bytes, suffix: str, base_offset: int) -> Dissection:
-    """The entries of an index whose name ends with ``suffix``, of the segment that begins at ``base_offset``."""
+    """The entries of an index with the name suffix ``suffix``, of the segment with ``base_offset``."""
     return dissection(
         f"{suffix} file of the segment at offset {base_offset}", data, _entries(data, suffix, base_offset)
     )

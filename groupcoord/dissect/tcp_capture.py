@@ -1,7 +1,7 @@
-"""Kafka's frames in a capture of network traffic (pcap or pcapng): TCP streams put together, and cut into frames.
+"""Reads Kafka frames from a network capture (pcap or pcapng): reassembles TCP streams, and splits them into frames.
 
-dpkt reads the file and the headers of packets. A stream ends where bytes of it are missing in the capture: where the next frame
-would begin is not known then.
+dpkt reads the file and the packet headers. A stream ends where its bytes are missing in the capture, because the start of the
+next frame is then unknown.
 """
 
 import ipaddress
@@ -25,18 +25,18 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class CaptureError(Exception):
-    """The file is no capture that can be read; the text says why."""
+    """The file is not a readable capture; the text tells why."""
 
 
 class Endpoints(NamedTuple):
-    """Who talks to whom: addresses as ``host:port``."""
+    """Client and server of a connection: addresses as ``host:port``."""
 
     client: str
     server: str
 
 
 class CapturedFrame(NamedTuple):
-    """A frame with its length; ``at_s`` is when its last byte was captured, in seconds since 1970."""
+    """A frame with its length; ``at_s`` is the time of its last byte, in seconds since 1970."""
 
     at_s: float
     connection: int
@@ -46,7 +46,7 @@ class CapturedFrame(NamedTuple):
 
 
 class CaptureProblem(NamedTuple):
-    """Something of the capture that cannot be read."""
+    """A part of the capture that cannot be read."""
 
     reason: str
 
@@ -60,7 +60,7 @@ class _Packet(NamedTuple):
 
 
 class _Stream:
-    """What one side of a connection sent, in order; ``marks`` say until which byte it was there by when."""
+    """The bytes that one side of a connection has sent, in order; ``marks`` have the capture times of positions."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -69,7 +69,7 @@ class _Stream:
         self.early: list[_Packet] = []
 
     def add(self, packet: _Packet) -> None:
-        """Take a packet; what comes again is dropped, what comes early waits."""
+        """Add a packet; retransmissions are dropped, early packets wait."""
         sequence = packet.tcp.seq
         if packet.tcp.flags & dpkt.tcp.TH_SYN:
             self.next = (sequence + 1) % _SEQUENCES
@@ -88,7 +88,7 @@ class _Stream:
                 new = packet.payload[-ahead:]
                 if new:
                     self.data += new
-                    # What came early was of no use before what was missing came.
+                    # Early bytes could not be used before the missing ones came.
                     before = self.marks[-1][1] if self.marks else packet.at_s
                     self.marks.append((len(self.data), max(before, packet.at_s)))
                     self.next = ((self.next or 0) + len(new)) % _SEQUENCES
@@ -96,7 +96,7 @@ class _Stream:
         return False
 
     def frames(self) -> Iterator[tuple[float, bytes]]:
-        """The frames, each with the time of its last byte; the last may be cut."""
+        """The frames, each with the time of its last byte; the last one may be incomplete."""
         at = 0
         marks = iter(self.marks)
         there, at_s = 0, 0.0
@@ -133,10 +133,10 @@ class _Connection:
 
 
 def read_capture(file: BinaryIO, ports: Collection[int] = ()) -> Iterator[CapturedFrame | CaptureProblem]:
-    """The frames of all connections in order of time, and behind them what could not be read.
+    """The frames of all connections in order of time, then the problems.
 
-    A server is who answers at one of ``ports``, or else who was asked for a connection, or has the lower port. Raises
-    CaptureError for a file that is no capture.
+    The server is the side with one of ``ports``, else the one that received the SYN, else the one with the lower port. Raises
+    CaptureError for a file that is not a capture.
     """
     counted = _CountingFile(file)
     connections: dict[frozenset[tuple[str, int]], _Connection] = {}
@@ -170,7 +170,7 @@ def read_capture(file: BinaryIO, ports: Collection[int] = ()) -> Iterator[Captur
 
 
 def _sides(packet: _Packet, is_new: bool, ports: Collection[int]) -> tuple[tuple[str, int], tuple[str, int]]:
-    """(client, server) of a connection, of which this is the first packet."""
+    """(client, server) of a connection, from its first packet."""
     source, target = packet.source, packet.target
     answers_a_syn = packet.tcp.flags & dpkt.tcp.TH_SYN and not is_new
     is_from_client = target[1] in ports if ports else is_new or (not answers_a_syn and target[1] < source[1])
@@ -178,12 +178,12 @@ def _sides(packet: _Packet, is_new: bool, ports: Collection[int]) -> tuple[tuple
 
 
 class _CountingFile:
-    """A file that is read from its start; dpkt does not tell where it ends, or that it ends inside a packet."""
+    """Counts reads from a file, because dpkt does not tell whether the file ends inside a packet."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.position = self.reads = 0
-        self.short = (0, 0)  # the first read that did not get all: its number, the bytes missing
+        self.short = (0, 0)  # the first incomplete read: its number, the missing bytes
 
     def read(self, size: int) -> bytes:
         data = self.file.read(max(size, 0))
@@ -198,10 +198,10 @@ class _CountingFile:
         self.position, self.reads, self.short = position, 0, (0, 0)
 
     def is_cut(self, reader: Any) -> bool:
-        """Did a read want bytes that are not there? At the end of a file there is no header of a packet to be read.
+        """Was a read incomplete? At the end of a file the read of the next packet header is expected to be.
 
-        Packets are read in pairs, their header and then the rest, behind one read for the header of a pcap file, two for that
-        of a pcapng file.
+        Packets are read in pairs, their header and then the rest, after one read for the header of a pcap file, two for that of
+        a pcapng file.
         """
         number, missing = self.short
         is_pcap = isinstance(reader, dpkt.pcap.Reader)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import dpkt
 import pytest
 
-from groupcoord.dissect.conversations import Conversations
+from groupcoord.dissect.connection_dissector import ConnectionDissector
 from groupcoord.dissect.tcp_capture import CapturedFrame, CaptureError, CaptureProblem, Endpoints, read_capture
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.metadata import MetadataResponseTopic
@@ -163,9 +163,9 @@ def test_a_block_that_is_none_ends_the_capture() -> None:
 
 
 def dissected(data: bytes) -> list[tuple[str, str | None]]:
-    conversations = Conversations()
+    dissector = ConnectionDissector()
     found = [one for one in read_capture(io.BytesIO(data)) if isinstance(one, CapturedFrame)]
-    parts = [conversations.dissect(frame) for frame in found]
+    parts = [dissector.dissect(frame) for frame in found]
     return [(part.title, part.problem and part.problem.reason) for part in parts]
 
 
@@ -194,7 +194,7 @@ def test_the_names_of_topics_are_learnt_from_metadata() -> None:
         MetadataResponseTopic(name="__consumer_offsets", topic_id=TOPIC_ID),
     )
     told = encode_response(metadata, 12, 1, MetadataResponse(topics=topics))
-    conversations = Conversations()
+    dissector = ConnectionDissector()
     data = pcap(conversation((True, asked), (False, told), (True, fetch), (False, answer)))
-    parts = [conversations.dissect(one) for one in read_capture(io.BytesIO(data)) if isinstance(one, CapturedFrame)]
+    parts = [dissector.dissect(one) for one in read_capture(io.BytesIO(data)) if isinstance(one, CapturedFrame)]
     assert any(field.path.endswith("records[0].key.group") for field in parts[-1].fields)

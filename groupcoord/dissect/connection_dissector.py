@@ -1,7 +1,7 @@
-"""The frames of connections, dissected in the order they were sent: responses by the requests that they answer.
+"""Dissects the captured frames of TCP connections in order, matching each response with its request.
 
-A response does not say what it answers: its correlation id is that of a request of its connection. Ids of topics are told by
-the answers to Metadata, so that records of coordinators' topics are known by them, too.
+A response names neither API nor version: its correlation id is that of a request of the same connection. Metadata responses
+tell the names of topic ids, by which records of coordinator topics are recognised later.
 """
 
 import uuid
@@ -13,15 +13,15 @@ from groupcoord.dissect.tcp_capture import CapturedFrame
 from groupcoord.protocol.api_descriptor import ApiKey
 
 
-class Conversations:
-    """Dissects frames one after the other, and remembers what was asked on each connection."""
+class ConnectionDissector:
+    """Dissects frames one after the other, and remembers the requests of each connection."""
 
     def __init__(self) -> None:
         self._topic_names: dict[uuid.UUID, str] = {}
-        self._asked: dict[tuple[int, int], tuple[int, int]] = {}  # (connection, correlation id) → (API, version)
+        self._asked: dict[tuple[int, int], tuple[int, int]] = {}  # (connection, correlation id) → (API key, version)
 
     def dissect(self, frame: CapturedFrame) -> Dissection:
-        """What is in the next frame."""
+        """The dissection of the next frame."""
         return self._request(frame) if frame.is_request else self._response(frame)
 
     def _request(self, frame: CapturedFrame) -> Dissection:
