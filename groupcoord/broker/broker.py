@@ -25,7 +25,7 @@ from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.core.transactional_write import (
+from groupcoord.core.transaction_verification import (
     TopicPartition,
     TransactionalWrite,
     TransactionMarker,

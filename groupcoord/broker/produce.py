@@ -22,7 +22,7 @@ from groupcoord.core.background_work import BackgroundWork
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite
+from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite
 from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupcoord.protocol.apis.produce import (
     BatchIndexAndErrorMessage,

@@ -1,7 +1,7 @@
 """Environment variables in place of the options of ``groupcoord serve`` and of properties, as containers have them.
 
 ``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
-values separated by commas: ``GROUPCOORD_TOPICS``. Every other variable is a property of Kafka's: ``config.property_variables``.
+values separated by commas: ``GROUPCOORD_TOPICS``. Other variables are Kafka properties: ``config.environment_variables``.
 """
 
 import argparse
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from groupcoord.config.broker_config import ConfiguredProperty
 from groupcoord.config.config_def import ConfigError
+from groupcoord.config.environment_variables import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
-from groupcoord.config.property_variables import PREFIX, property_variable
 
 
 class ServeVariables(NamedTuple):

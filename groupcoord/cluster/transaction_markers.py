@@ -20,7 +20,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transactional_write import (
+from groupcoord.core.transaction_verification import (
     TopicPartition,
     TransactionalWrite,
     TransactionMarker,

@@ -1,1 +1,1 @@
-"""Kafka's configuration properties: names, types, defaults and meaning."""
+"""The configuration of brokers, topics and groups: Kafka's properties with types, defaults, validation and documentation."""

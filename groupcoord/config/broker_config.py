@@ -1,7 +1,7 @@
-"""The configuration of one broker: read from ``key=value`` items and a ``server.properties``, checked, and frozen.
+"""BrokerConfig, the configuration of one broker (``KafkaConfig``): loaded from ``key=value`` items and a ``server.properties``.
 
-Every property has Kafka's name, type, bounds and default (``property_definitions``), unless a DefaultOverride says why a
-stand-in wants another one. What is changed while the broker runs makes a new BrokerConfig.
+Every property has Kafka's name, type, bounds and default (``property_definitions``), unless a DefaultOverride has a reason for
+another default. A dynamic change creates a new BrokerConfig.
 """
 
 import dataclasses
@@ -17,10 +17,10 @@ from groupcoord.config.property_definitions import BROKER, GROUP, TOPIC, Propert
 
 
 class DefaultOverride(NamedTuple):
-    """``name`` is ``value`` here, for this ``reason``, unless it is configured; ``serve --help`` and the docs show it.
+    """The default of ``name`` is ``value`` here, for this ``reason``; ``serve --help`` and the docs list it.
 
-    It behaves like a line of a ``server.properties`` that every start reads first: DescribeConfigs shows it as static, with
-    Kafka's default behind.
+    It acts as a line of a ``server.properties`` that every start reads first: DescribeConfigs returns it as static, with
+    Kafka's default as synonym.
     """
 
     name: str
@@ -41,7 +41,7 @@ _EVER = (
         "one thread both accepts and serves; a client that finds no place to wait tries again a second later",
     ),
 )
-"""With any number of brokers."""
+"""For any number of brokers."""
 
 _REPLICAS = {
     "offsets.topic.replication.factor": 3,
@@ -50,10 +50,10 @@ _REPLICAS = {
     "share.coordinator.state.topic.replication.factor": 3,
     "share.coordinator.state.topic.min.isr": 2,
 }
-"""Kafka's defaults for how many replicas its own topics have, and how many of them have to be in sync."""
+"""Kafka's defaults for replicas and min.insync.replicas of its internal topics."""
 
 DEFAULTS = (*_EVER, *(DefaultOverride(name, "1", "there is one broker") for name in _REPLICAS))
-"""With one broker."""
+"""For one broker."""
 
 DEV_DEFAULTS = (
     DefaultOverride(
@@ -71,24 +71,25 @@ DEV_DEFAULTS = (
 
 
 def defaults_for(brokers: int) -> tuple[DefaultOverride, ...]:
-    """The stand-ins where there are so many brokers: Kafka's own topics have Kafka's replicas as soon as that is possible."""
+    """The overridden defaults for that many brokers: internal topics have Kafka's number of replicas if there are enough
+    brokers."""
     if brokers == 1:
         return DEFAULTS
     too_many = [name for name, kafkas in _REPLICAS.items() if kafkas > brokers]
     return (*_EVER, *(DefaultOverride(name, str(brokers), f"there are {brokers} brokers") for name in too_many))
 
 
-CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"  # the one that Kafka's own container image has unless told otherwise
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"  # the default of Kafka's own container image
 BROKER_RESOURCE = 4  # ``ConfigResource.Type.BROKER``
 
 _OVERRIDES = "max.connections.per.ip.overrides"
 
-# What BrokerConfig knows besides the properties themselves.
+# The fields of BrokerConfig that are not properties.
 _ABOUT = frozenset({"static", "dynamic", "values", "without_effect", "cluster_id", "served", "advertised"})
 
 
 class ConfiguredProperty(NamedTuple):
-    """One ``key=value`` and where it was written."""
+    """One ``key=value`` and its origin."""
 
     origin: str
     key: str
@@ -96,7 +97,7 @@ class ConfiguredProperty(NamedTuple):
 
 
 class ConfigResource(NamedTuple):
-    """What can be configured while the broker runs: its type, as DescribeConfigs numbers it, and its name."""
+    """A resource of dynamic configuration: its type, as in DescribeConfigs, and its name."""
 
     type: int
     name: str
@@ -106,17 +107,19 @@ class ConfigResource(NamedTuple):
 class BrokerConfig:
     """The effective configuration of a broker. Sizes in bytes, times in the unit that ends the name.
 
-    The attributes in the second half are the properties that code here asks for, with underscores for dots;
-    ``config["any.property"]`` gives the value of every other. Make one with ``load`` or ``BrokerConfig.of``.
+    The attributes in the second half are the properties that this program uses, with underscores for dots;
+    ``config["any.property"]`` returns the value of any other. Create one with ``load`` or ``BrokerConfig.of``.
     """
 
-    static: Mapping[str, str]  # what was configured at the start, as text
-    dynamic: Mapping[ConfigResource, Mapping[str, str]]  # what was changed since, by resource: brokers, groups, ...
+    static: Mapping[str, str]  # the configuration at the start, as text
+    dynamic: Mapping[ConfigResource, Mapping[str, str]]  # the dynamic changes by resource: brokers, groups, ...
     values: Mapping[str, Value] = field(repr=False)
-    without_effect: tuple[str, ...]  # what was configured and is only carried
+    without_effect: tuple[str, ...]  # configured properties that are only carried
     cluster_id: str
     served: tuple[Endpoint, ...]  # the listeners, in the order of ``listeners``, without those of controllers
-    advertised: tuple[Endpoint | None, ...]  # what clients of each of them are told; None: of no broker
+    advertised: tuple[
+        Endpoint | None, ...
+    ]  # the addresses for clients of each listener; None: no broker is visible there
 
     auto_create_topics_enable: bool
     broker_rack: str | None
@@ -163,7 +166,7 @@ class BrokerConfig:
     transactional_id_expiration_ms: int
 
     def __getitem__(self, name: str) -> Value:
-        """The value of any property of Kafka. Raises KeyError for what is none."""
+        """The value of any property of Kafka. Raises KeyError for an unknown name."""
         return self.values[name]
 
     @classmethod
@@ -174,29 +177,30 @@ class BrokerConfig:
         cluster_id: str = CLUSTER_ID,
         defaults: Iterable[DefaultOverride] = DEFAULTS,
     ) -> "BrokerConfig":
-        """The configuration with these properties and, for the rest, these defaults before Kafka's. Raises ConfigError."""
+        """The configuration with these properties and, for the rest, ``defaults``, then Kafka's. Raises ConfigError."""
         given = [ConfiguredProperty("", name, as_text(value)) for name, value in (properties or {}).items()]
         return _configure(given, defaults, cluster_id)
 
     @property
     def own_changes(self) -> Mapping[str, str]:
-        """What was changed for this broker while it runs."""
+        """The dynamic changes for this broker."""
         return self.dynamic.get(ConfigResource(BROKER_RESOURCE, str(self.node_id)), {})
 
     @property
     def default_changes(self) -> Mapping[str, str]:
-        """What was changed for all brokers while they run."""
+        """The dynamic changes for all brokers."""
         return self.dynamic.get(ConfigResource(BROKER_RESOURCE, ""), {})
 
     def changed(self, resource: ConfigResource, configs: Mapping[str, str]) -> "BrokerConfig":
-        """A configuration in which ``configs`` are all the changes to ``resource``. Raises InvalidValueError."""
+        """A configuration in which ``configs`` are all dynamic changes of ``resource``. Raises InvalidValueError."""
         dynamic = {**self.dynamic, resource: configs}
         if not configs:
             del dynamic[resource]
         return _build(self.static, dynamic, self.without_effect, self.cluster_id)
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> "BrokerConfig":
-        """A configuration that knows where the server listens for listener ``listener`` of ``served``. Raises ConfigError."""
+        """A configuration with the address at which the server listens for listener ``listener`` of ``served``. Raises
+        ConfigError."""
         endpoint = Endpoint(self.served[listener].listener, host, port)
         texts = listeners.rewritten(self._texts("listeners"), [endpoint])
         try:
@@ -207,7 +211,7 @@ class BrokerConfig:
     def for_broker(
         self, node_id: int, rack: str | None, served: Sequence[Endpoint], advertised: Sequence[Endpoint]
     ) -> "BrokerConfig":
-        """The configuration of a broker beside this one, with which it shares all but its name and its places."""
+        """The configuration of another broker of the cluster, which differs only in its id, rack and addresses."""
         own = {
             "node.id": str(node_id),
             "broker.id": str(node_id),
@@ -225,7 +229,7 @@ class BrokerConfig:
 
 
 def as_items(properties: Mapping[str, object]) -> list[str]:
-    """Properties as Python has them, as ``key=value`` the way ``load`` takes them."""
+    """Python values as ``key=value`` items for ``load``."""
     return [f"{name}={as_text(value)}" for name, value in properties.items()]
 
 
@@ -239,10 +243,10 @@ def load(
     cluster_id: str = CLUSTER_ID,
     brokers: int = 1,
 ) -> BrokerConfig:
-    """The configuration of a start.
+    """Load the configuration at a start.
 
-    ``items`` are ``key=value`` and win over ``variables``, and those over ``file_text``, the text of a ``server.properties``;
-    ``dev`` takes the defaults for quick tests; it is that of the first of ``brokers`` brokers. Raises ConfigError, which names
+    ``items`` are ``key=value`` and override ``variables``, which override ``file_text``, the text of a ``server.properties``;
+    ``dev`` selects the defaults for quick tests; the result is for the first of ``brokers`` brokers. Raises ConfigError, with
     file and line, variable or item, key, value and what is expected.
     """
     given: list[ConfiguredProperty] = []
@@ -263,7 +267,7 @@ def _item(item: str) -> ConfiguredProperty:
 
 
 def as_text(value: object) -> str:
-    """A value as Python has it, as Kafka writes it."""
+    """A Python value as Kafka's text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -281,7 +285,7 @@ def _configure(
         configured[setting.key] = setting
     static |= {key: setting.value for key, setting in configured.items()}
     _agree_on_node_id(static, configured)
-    # Where replicas that drop out are remembered (KIP-966), Kafka starts with this one as if it had been changed.
+    # With eligible leader replicas (KIP-966) Kafka starts with this property as a dynamic change.
     replicas = static.get("min.insync.replicas", BROKER["min.insync.replicas"].default or "")
     dynamic = {ConfigResource(BROKER_RESOURCE, ""): {"min.insync.replicas": replicas}}
     without_effect = tuple(name for name in configured if not BROKER[name].acts)
@@ -307,7 +311,7 @@ def _known(setting: ConfiguredProperty) -> Property:
 
 
 def _nearest(key: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for an error
 
     close = get_close_matches(key, BROKER, n=1, cutoff=0.0)
     return f"did you mean {close[0]}?"
@@ -319,7 +323,7 @@ def _refused(setting: ConfiguredProperty, reason: str) -> ConfigError:
 
 
 def _agree_on_node_id(static: dict[str, str], configured: Mapping[str, ConfiguredProperty]) -> None:
-    """``broker.id`` is the old name of ``node.id``; each stands for the other, and two different ones are refused."""
+    """``broker.id`` is the old name of ``node.id``: either sets both, and different values are refused."""
     if "broker.id" in configured and "node.id" not in configured:
         static["node.id"] = static["broker.id"]
     elif "broker.id" not in configured:
@@ -333,11 +337,11 @@ SERVER_ASSIGNOR_NAMES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
-"""What ``group.consumer.assignors`` may say, and the name by which members ask for it."""
+"""The allowed classes and names in ``group.consumer.assignors``, with the name by which members request them."""
 
 
 class ContradictionError(InvalidValueError):
-    """Values that are each allowed and do not go together; ``key`` is the property to change."""
+    """Values that are valid on their own but contradict each other; ``key`` is the property to change."""
 
     def __init__(self, key: str, reason: str, kafka_text: str = "") -> None:
         ValueError.__init__(self, kafka_text or f"{key}: {reason}")
@@ -351,8 +355,8 @@ def _build(
     without_effect: tuple[str, ...],
     cluster_id: str,
 ) -> BrokerConfig:
-    """The configuration of these texts. What was changed for this broker wins over what was changed for all brokers,
-    and that over ``static``; changes to what is no property of Kafka's are kept without a value. Raises InvalidValueError.
+    """The configuration of these texts. Dynamic changes for this broker override those for all brokers, which override
+    ``static``; changes of unknown properties are kept without a value. Raises InvalidValueError.
     """
     for_all = dynamic.get(ConfigResource(BROKER_RESOURCE, ""), {})
     own = dynamic.get(ConfigResource(BROKER_RESOURCE, str(int(static["node.id"]))), {})
@@ -393,7 +397,7 @@ def _attributes() -> dict[str, str]:
 
 
 def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint | None, ...]]:
-    """The endpoints to serve, and what clients of each are told."""
+    """The endpoints to serve, and the advertised one of each."""
     controllers, told = values["controller.listener.names"], values["advertised.listeners"]
     key = "listener.security.protocol.map"
     try:
@@ -413,7 +417,7 @@ def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[E
 
 
 def _check_ports(config: BrokerConfig, brokers: int) -> None:
-    """Of a start alone: where port 0 is any, the system may give two addresses the same one."""
+    """Checked at a start only: port 0 means any port, and the system may assign the same port to two addresses."""
     texts: Any = config["listeners"]
     try:
         listeners.check_ports(listeners.parse_endpoints(texts))
@@ -423,7 +427,7 @@ def _check_ports(config: BrokerConfig, brokers: int) -> None:
 
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
-    """What Kafka checks across properties, with its words for changes while it runs (``KafkaConfig.validateValues``)."""
+    """Kafka's checks across properties, with its messages for dynamic changes (``KafkaConfig.validateValues``)."""
     key, retention = _first_set(values, "log.retention.ms", "log.retention.minutes", "log.retention.hours")
     if retention == 0:
         yield _requirement(key, "must be unlimited (-1) or, greater than or equal to 1", "log.retention.ms")
@@ -454,7 +458,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
 
 
 def _impossible_assignors(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
-    """What Kafka would load as classes of its own."""
+    """Assignors that Kafka would load as custom classes."""
     for name in values["group.consumer.assignors"]:
         if name not in SERVER_ASSIGNOR_NAMES:
             yield ContradictionError(
@@ -463,7 +467,7 @@ def _impossible_assignors(values: Mapping[str, Any]) -> Iterator[ContradictionEr
 
 
 def _impossible_topics(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
-    """Kafka starts with these all the same, and then can never create its own topic."""
+    """Settings with which Kafka starts, but can never create its internal topics."""
     for name in (
         "offsets.topic.segment.bytes",
         "transaction.state.log.segment.bytes",
@@ -484,7 +488,7 @@ def _requirement(key: str, reason: str, name: str | None = None) -> Contradictio
 
 
 def connection_overrides(text: str) -> dict[str, int]:
-    """Address → most connections, from ``max.connections.per.ip.overrides``. Raises ContradictionError."""
+    """IP address → maximum connections, from ``max.connections.per.ip.overrides``. Raises ContradictionError."""
     limits = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         address, colon, count = item.rpartition(":")

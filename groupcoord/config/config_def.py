@@ -1,9 +1,9 @@
-"""How the text of one configuration property is parsed, validated and shown, by Kafka's types and in Kafka's words.
+"""Parsing, validation and formatting of property values (``ConfigDef``), with Kafka's types and error messages.
 
-The validators are written in the property tables as short words: ``-`` anything · ``1..`` and ``0..0.5`` a range · ``a|b`` one
-of these · ``nocase:a|b`` the same in any case · ``nonempty`` and ``nonnull`` for strings · ``list`` or ``list:a|b`` a list,
-never with an empty element, with ``+`` behind it when it must have an element and ``?`` when it may be null · ``replicas`` a
-list of throttled replicas · ``1..9or-1`` a level of gzip.
+Validators are written in the property tables as short words: ``-`` anything · ``1..`` and ``0..0.5`` a range · ``a|b`` one of
+these · ``nocase:a|b`` the same in any case · ``nonempty`` and ``nonnull`` for strings · ``list`` or ``list:a|b`` a list without
+empty elements, followed by ``+`` if it must have an element and ``?`` if it may be null · ``replicas`` a list of throttled
+replicas · ``1..9or-1`` a gzip level.
 Source: ``org.apache.kafka.common.config.ConfigDef``: ``parseType``, ``convertToString``, its validators, ``ConfigException``.
 """
 
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used.
+    """An invalid configuration.
 
-    ``origin`` says where it was written (``server.properties:12``, or nothing for an argument), ``key`` and ``value`` what, and
-    ``reason`` what is wrong with it or what is expected.
+    ``origin`` is where it was written (``server.properties:12``, or empty for an argument), ``key`` and ``value`` are the
+    setting, and ``reason`` is the error, or what is expected.
     """
 
     def __init__(self, origin: str, key: str, value: str | None, reason: str) -> None:
@@ -29,13 +29,13 @@ class ConfigError(ValueError):
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
-_BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim() takes off
-_INTEGER = re.compile(r"[+-]?\d+")  # digits of any script, as Java reads them
+_BLANKS = "".join(map(chr, range(33)))  # the characters that Java's String.trim() removes
+_INTEGER = re.compile(r"[+-]?\d+")  # digits of any script, as in Java
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
 
 
 class ConfigType(enum.IntEnum):
-    """The type of a property, numbered as DescribeConfigs answers it."""
+    """The type of a property, with its number in DescribeConfigs."""
 
     BOOLEAN = 1
     STRING = 2
@@ -52,7 +52,7 @@ _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 class InvalidValueError(ValueError):
-    """A value that a property cannot have, in the words of Kafka's ``ConfigException``; ``reason`` is the last of them."""
+    """An invalid value, with the message of Kafka's ``ConfigException``; ``reason`` is the end of the message."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
@@ -60,7 +60,7 @@ class InvalidValueError(ValueError):
 
     @classmethod
     def worded(cls, text: str) -> "InvalidValueError":
-        """An error with ``text`` as its whole message."""
+        """An error with exactly the message ``text``."""
         problem = cls.__new__(cls)
         ValueError.__init__(problem, text)
         problem.reason = text
@@ -68,12 +68,12 @@ class InvalidValueError(ValueError):
 
 
 def trim(text: str) -> str:
-    """``text`` without blanks and control characters at its ends, as Java trims."""
+    """``text`` without spaces and control characters at its ends, as ``String.trim``."""
     return text.strip(_BLANKS)
 
 
 def read(name: str, kind: ConfigType, text: str) -> Value:
-    """The value that ``text`` stands for. Raises InvalidValueError."""
+    """Parses ``text``. Raises InvalidValueError."""
     trimmed = trim(text)
     match kind:
         case ConfigType.BOOLEAN:
@@ -102,7 +102,7 @@ def _read_integer(name: str, kind: ConfigType, text: str) -> int:
 
 
 def show(value: Value) -> str | None:
-    """The text of ``value`` as DescribeConfigs answers it; None stays None."""
+    """The text of ``value`` in DescribeConfigs; None stays None."""
     match value:
         case None:
             return None
@@ -117,14 +117,14 @@ def show(value: Value) -> str | None:
 
 
 def show_double(number: float) -> str:
-    """``Double.toString``: scientific below 0.001 and from ten million on, always with a digit behind the point."""
+    """``Double.toString``: scientific below 0.001 and from ten million on, always with a digit after the point."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         return repr(number)
-    from decimal import Decimal  # noqa: PLC0415 - few ask for such numbers, and every start would pay
+    from decimal import Decimal  # noqa: PLC0415 - rarely needed, and would slow down every start
 
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
     text = "".join(map(str, digits))
@@ -136,14 +136,14 @@ _REPLICAS = re.compile(r"\*|(\d+:\d+)?", re.ASCII)
 
 
 class Validator(NamedTuple):
-    """``check(name, value)`` returns the value to keep or raises InvalidValueError; ``expects`` says it to people."""
+    """``check(name, value)`` returns the value to keep or raises InvalidValueError; ``expects`` describes it for people."""
 
     check: Check
     expects: str
 
 
 def validator(word: str) -> Validator:
-    """The rule that ``word`` of the tables stands for."""
+    """The validator for ``word`` in the property tables."""
     if word == "-":
         return Validator(_anything, "")
     if word in _NAMED:

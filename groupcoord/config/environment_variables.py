@@ -1,4 +1,4 @@
-"""How a property of Kafka's is written as an environment variable: as in the image apache/kafka, with another prefix.
+"""The names of properties as environment variables, as in the image apache/kafka, with the prefix GROUPCOORD_.
 
 Source: ``kafka.docker.KafkaDockerWrapper``.
 """

@@ -1,4 +1,4 @@
-"""The features of a cluster (KIP-584) and their levels, as a Kafka 4.3.1 has them. See cluster/api_versions.py."""
+"""The feature levels of a Kafka 4.3.1 cluster (KIP-584); cluster/feature_control.py changes them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ KRAFT_VERSION, METADATA_VERSION = "kraft.version", "metadata.version"
 
 
 class Feature(NamedTuple):
-    """A feature, the levels that a Kafka 4.3.1 supports, and the one that a new cluster has."""
+    """A feature, with the levels that Kafka 4.3.1 supports, and that of a new cluster."""
 
     name: str
     lowest: int
@@ -28,20 +28,20 @@ FEATURES = {
         Feature("eligible.leader.replicas.version", 0, 1, 1),
     )
 }
-"""In the order in which a broker names what it supports."""
+"""In the order of a broker's list of supported features."""
 SETTABLE = tuple(name for name in FEATURES if name != METADATA_VERSION)
-"""What a new cluster may have other levels of (``kafka-storage.sh format --feature``)."""
+"""The features that can have other levels in a new cluster (``kafka-storage.sh format --feature``)."""
 
 
 class FeatureLevels(NamedTuple):
-    """Levels by the names of features, and their epoch: how often they were changed. Clients go by the highest they saw."""
+    """Levels by feature name, and their epoch: the number of changes. Clients use those with the highest epoch."""
 
     levels: Mapping[str, int]
     epoch: int
 
 
 UNCHANGED = FeatureLevels({}, 0)
-"""All levels are those of a new cluster."""
+"""The levels of a new cluster."""
 
 
 def check_levels(levels: Mapping[str, int]) -> None:

@@ -1,8 +1,7 @@
-r"""The syntax of ``server.properties``: what ``java.util.Properties.load`` reads.
+r"""Parses the syntax of ``server.properties`` (``java.util.Properties.load``).
 
-Lines that start with ``#`` or ``!`` are comments; a backslash at the end continues a line; the first unescaped ``=``, ``:``
-or blank ends a key; ``\t``, ``\n``, ``\r``, ``\f`` and ``\u00e9`` are escapes, and a backslash before anything else is
-dropped.
+Lines that start with ``#`` or ``!`` are comments; a backslash at the end continues a line; the first unescaped ``=``, ``:`` or
+blank ends a key; ``\t``, ``\n``, ``\r``, ``\f`` and ``\u00e9`` are escapes, and a backslash before anything else is dropped.
 """
 
 import re
@@ -19,7 +18,7 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Entry(NamedTuple):
-    """One key and its value; ``line`` counts from 1 and is where the key stands."""
+    """One key and its value; ``line`` is that of the key, counted from 1."""
 
     line: int
     key: str
@@ -37,7 +36,7 @@ def parse(text: str, file_name: str) -> Iterator[Entry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of its first line, line) with continued lines joined, blank lines and comments left out."""
+    """(number of its first line, line), with continued lines joined, without blank lines and comments."""
     start, joined = 0, ""
     for number, raw in enumerate(_NEWLINE.split(text), 1):
         line = raw.lstrip(_BLANKS)

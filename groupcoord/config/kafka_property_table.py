@@ -1,14 +1,14 @@
-"""Every property of a Kafka 4.3.1 broker and every configuration of a topic, in Kafka's order, which DescribeConfigs shows.
+"""The tables of all broker and topic properties of Kafka 4.3.1, in the order of DescribeConfigs.
 
-The columns of ``BROKER_ROWS``: name, type, validator (the words of ``config_def``), how it may be changed, default.
-``cluster`` may be changed while the broker runs, for one broker or for all; ``broker`` for one broker only; ``-`` not at all;
-``internal`` properties are accepted, and shown only when they are set. Source: ``kafka.server.KafkaConfig.configDef`` and
+The columns of ``BROKER_ROWS``: name, type, validator (the words of ``config_def``), update mode, default. ``cluster`` can be
+changed dynamically for one broker or for all; ``broker`` for one broker only; ``-`` not at all; ``internal`` properties are
+accepted, and listed only when they are set. Source: ``kafka.server.KafkaConfig.configDef`` and
 ``DynamicBrokerConfig.dynamicConfigUpdateModes``.
 
-The columns of ``TOPIC_ROWS``: name, type, validator, default, and the broker properties that give its default, in order of
-precedence; a property behind ``h:`` counts hours and one behind ``m:`` minutes, where the topic's counts milliseconds.
-``internal.segment.bytes`` is for tests: a segment smaller than ``segment.bytes`` allows, shown only when it is set.
-Source: ``LogConfig.configDefCopy`` and ``ServerTopicConfigSynonyms``.
+The columns of ``TOPIC_ROWS``: name, type, validator, default, and the broker properties that provide its default, in order of
+precedence; the prefix ``h:`` means hours and ``m:`` minutes, where the topic's unit is milliseconds. ``internal.segment.bytes``
+is for tests: a segment size below the minimum of ``segment.bytes``, listed only when it is set. Source:
+``LogConfig.configDefCopy`` and ``ServerTopicConfigSynonyms``.
 """
 
 BROKER_ROWS = """\

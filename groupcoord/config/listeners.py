@@ -1,7 +1,7 @@
-"""Listeners: which addresses to listen on, and which ones to tell clients.
+"""Listeners and advertised listeners: parses their addresses, and checks that they fit together.
 
-Every listener that is not a controller's is served, in plain text, and a client is told the addresses of the listener it came
-by. What does not go together is refused in Kafka's words (``AbstractKafkaConfig.listenerListToEndPoints``,
+Every listener except those of controllers is served, in plain text, and a client gets the advertised addresses of the listener
+to which it is connected. Contradictions are refused with Kafka's messages (``AbstractKafkaConfig.listenerListToEndPoints``,
 ``KafkaConfig.validateValues``).
 
 Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
@@ -23,7 +23,7 @@ _NOWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - told apart, not bound
 
 
 class Endpoint(NamedTuple):
-    """An address under the name of its listener; an IPv6 host has no brackets."""
+    """An address of a named listener; an IPv6 host has no brackets."""
 
     listener: str
     host: str
@@ -35,7 +35,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """The endpoint written as ``PLAINTEXT://host:9092``. Raises ValueError."""
+    """Parses ``PLAINTEXT://host:9092``. Raises ValueError."""
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is not of the form NAME://HOST:PORT")
@@ -59,7 +59,7 @@ def parse_protocols(text: str) -> dict[str, str]:
 
 
 def parse_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
-    """The endpoints of ``listeners`` or ``advertised.listeners``, each of its own name. Raises ValueError."""
+    """The endpoints of ``listeners`` or ``advertised.listeners``, with distinct names. Raises ValueError."""
     endpoints = tuple(map(parse_endpoint, texts))
     if len({endpoint.listener for endpoint in endpoints}) < len(endpoints):
         raise ValueError(f"Each listener must have a different name, listeners: {_java_list(texts)}")
@@ -67,9 +67,9 @@ def parse_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
 
 
 def check_ports(endpoints: Sequence[Endpoint], brokers: int = 1) -> None:
-    """Refuse listeners that want the same port, unless one is IPv4 and the other IPv6. Port 0 is any.
+    """Refuse listeners with the same port, unless one is IPv4 and the other IPv6. Port 0 is any port.
 
-    Of several ``brokers`` the second listens on the port behind the first one's, and so on. Raises ValueError.
+    Of several ``brokers`` the second listens on the next port after the first one's, and so on. Raises ValueError.
     """
     listeners = _java_list(endpoints)
     by_port = sorted((endpoint for endpoint in endpoints if endpoint.port), key=lambda endpoint: endpoint.port)
@@ -132,10 +132,10 @@ def served_endpoints(
 def advertised_endpoints(
     served: Sequence[Endpoint], advertised: Sequence[Endpoint] | None, *, controllers: Iterable[str] = ()
 ) -> tuple[Endpoint | None, ...]:
-    """What clients of each listener of ``served`` are told: its advertised endpoint, else the address it listens on.
+    """The endpoint for clients of each listener in ``served``: its advertised one, else its listening address.
 
-    An address that means every interface cannot be advertised; ``localhost`` stands for it where none is. Of a listener that is
-    not advertised while others are, it is None: its clients are told of no broker. Raises ValueError.
+    A wildcard address cannot be advertised; ``localhost`` replaces it if none is configured. None for a listener that is not
+    advertised while others are: its clients see no broker. Raises ValueError.
     """
     if advertised is None:
         return tuple(endpoint._replace(host=_reachable(endpoint.host)) for endpoint in served)
@@ -165,7 +165,7 @@ def _reachable(host: str) -> str:
 
 
 def check_between_brokers(name: str, advertised: Sequence[Endpoint | None]) -> None:
-    """Refuse a listener between brokers, called ``name``, that is not among those advertised. Raises ValueError."""
+    """Refuse an inter-broker listener, called ``name``, that is not advertised. Raises ValueError."""
     names = [endpoint.listener for endpoint in advertised if endpoint is not None]
     if name.upper() not in names:
         raise ValueError(
@@ -175,6 +175,6 @@ def check_between_brokers(name: str, advertised: Sequence[Endpoint | None]) -> N
 
 
 def rewritten(texts: Sequence[str], endpoints: Iterable[Endpoint]) -> str:
-    """``texts``, those of ``listeners`` or ``advertised.listeners``, with ``endpoints`` in the places of their names."""
+    """``texts`` of ``listeners`` or ``advertised.listeners``, in which ``endpoints`` replace those with their names."""
     new = {endpoint.listener: endpoint for endpoint in endpoints}
     return ",".join(str(new.get(endpoint.listener, endpoint)) for endpoint in map(parse_endpoint, texts))

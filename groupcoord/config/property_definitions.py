@@ -1,10 +1,10 @@
-"""The properties of a broker and the configurations of a topic: what the command line, DescribeConfigs and docs read.
+"""The definitions of all broker, topic, group and client-metrics configs: type, default, validator, documentation.
 
-A property that something here acts on has a documentation in our words; one without is *carried*: accepted, checked and
-shown by DescribeConfigs, without effect.
+The command line, DescribeConfigs and the docs use them. A property that groupcoord implements has documentation of its own; one
+without is *carried*: accepted, validated and returned by DescribeConfigs, without effect.
 
-Configurations of groups and of client metrics subscriptions are set while the broker runs. Those of consumer groups apply; the
-others are carried: share groups, Streams groups and client telemetry are not served. Source: ``GroupConfig`` (KIP-848, KIP-932,
+Configurations of groups and of client metrics subscriptions are dynamic only. Those of consumer groups apply; the others are
+carried, because share groups, Streams groups and client telemetry are not served. Source: ``GroupConfig`` (KIP-848, KIP-932,
 KIP-1071) and ``ClientMetricsConfigs`` (KIP-714).
 """
 
@@ -21,27 +21,27 @@ _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000
 
 
 class UpdateMode(enum.Enum):
-    """How a broker property may be changed while the broker runs (``DynamicBrokerConfig``)."""
+    """How a broker property can be changed dynamically (``DynamicBrokerConfig``)."""
 
     NEVER = "-"
     ONE_BROKER = "broker"
     CLUSTER = "cluster"
-    INTERNAL = "internal"  # never changed, and shown only when it is set
+    INTERNAL = "internal"  # not dynamic, and listed only when it is set
 
 
 class Synonym(NamedTuple):
-    """A broker property that gives the default of a topic's configuration; one of its units is ``factor`` of the topic's."""
+    """A broker property that provides the default of a topic property; its unit is ``factor`` units of the topic's."""
 
     name: str
     factor: int
 
     def convert(self, text: str) -> str:
-        """The broker's text in the unit of the topic's configuration."""
+        """The broker's text in the unit of the topic property."""
         return text if self.factor == 1 else str(int(text) * self.factor)
 
 
 class Property(NamedTuple):
-    """One row. ``default`` is its text, or None; ``documentation`` is "" for what is only carried."""
+    """The definition of one property. ``default`` is text, or None; ``documentation`` is "" if it is only carried."""
 
     name: str
     type: ConfigType
@@ -53,32 +53,32 @@ class Property(NamedTuple):
 
     @property
     def acts(self) -> bool:
-        """Does anything here depend on it?"""
+        """Is it implemented here?"""
         return bool(self.documentation)
 
     @property
     def sensitive(self) -> bool:
-        """Is its value never shown?"""
+        """Is its value a secret?"""
         return self.type is ConfigType.PASSWORD
 
     @property
     def validator(self) -> Validator:
-        """What values it may have."""
+        """The validator of its values."""
         return validator(self.validator_word)
 
     @property
     def expects(self) -> str:
-        """Type and range, for people: ``INT, at least 1``."""
+        """Type and range as text: ``INT, at least 1``."""
         range_text = self.validator.expects
         return f"{self.type.name}, {range_text}" if range_text else self.type.name
 
     def parse(self, text: str) -> Value:
-        """The value of ``text``. Raises InvalidValueError, in Kafka's words."""
+        """Parses and validates ``text``. Raises InvalidValueError, with Kafka's message."""
         value = read(self.name, self.type, text)
         return self.validator.check(self.name, value)
 
     def default_value(self) -> Value:
-        """The value of the default."""
+        """The parsed default."""
         return None if self.default is None else read(self.name, self.type, self.default)
 
 
@@ -132,10 +132,10 @@ DYNAMIC_ONLY: Mapping[str, Property] = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 }
-"""What can be set on a running broker and nowhere else; shown only when it is set (``DynamicConfig.Broker``)."""
+"""Properties that can only be set dynamically; listed only when they are set (``DynamicConfig.Broker``)."""
 
 
-# Broker properties that say the same in other units, the strongest first.
+# Broker properties with the same meaning in different units, the strongest first.
 _FAMILIES = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
@@ -146,19 +146,19 @@ _FAMILY_OF = {name: family for family in _FAMILIES for name in family}
 
 
 def same_meaning(name: str) -> tuple[str, ...]:
-    """The broker properties that could say what ``name`` says, the strongest first (``brokerConfigSynonyms``)."""
+    """The broker properties with the meaning of ``name``, the strongest first (``brokerConfigSynonyms``)."""
     return _FAMILY_OF.get(name, (name,))
 
 
 def broker_property(name: str) -> Property | None:
-    """The property of a broker that ``name`` means: also behind ``listener.name.NAME.``, for one listener."""
+    """The broker property called ``name``, also with the prefix ``listener.name.NAME.`` of one listener."""
     row = BROKER.get(name) or DYNAMIC_ONLY.get(name)
     if row is None and name.startswith("listener.name."):
         return BROKER.get(name.split(".", 3)[-1])
     return row
 
 
-# The columns: name, type, what values it may have; ``=`` gives the default where no broker property does.
+# The columns: name, type, validator; ``=`` gives the default if no broker property does.
 _GROUP_ROWS = """\
 consumer.session.timeout.ms        int     1..
 consumer.heartbeat.interval.ms     int     1..
@@ -208,9 +208,9 @@ CLIENT_METRICS: Mapping[str, Property] = {row.name: row for row in _rows(_CLIENT
 
 
 def check_group(configs: Mapping[str, str], broker_values: Mapping[str, Value]) -> None:
-    """Are these the configurations of a group? Raises InvalidValueError, in Kafka's words.
+    """Validate the configurations of a group. Raises InvalidValueError, with Kafka's message.
 
-    ``broker_values`` give the defaults and the bounds.
+    ``broker_values`` have the defaults and the bounds.
     """
     values: dict[str, Any] = {}
     for name, row in GROUP.items():
@@ -228,7 +228,7 @@ def check_group(configs: Mapping[str, str], broker_values: Mapping[str, Value]) 
 
 
 def out_of_bounds(name: str, value: int, broker_values: Mapping[str, Any]) -> str | None:
-    """Which bound of the broker's the value of a group's configuration breaks, in Kafka's words, or None."""
+    """The message for a group's value that is outside of the broker's bounds, or None."""
     family, _, rest = name.partition(".")
     lowest, highest = (f"group.{family}.{end}.{rest.removeprefix('num.')}" for end in ("min", "max"))
     if lowest in broker_values and value < broker_values[lowest]:
@@ -248,9 +248,9 @@ def _check_offset_reset(value: str) -> None:
 
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:
-    """Are these the configurations of a client metrics subscription? Raises InvalidValueError, in Kafka's words.
+    """Validate the configurations of a client metrics subscription. Raises InvalidValueError, with Kafka's message.
 
-    What Kafka refuses as an invalid request, not as an invalid configuration, is an InvalidRequestError.
+    It is an InvalidRequestError where Kafka responds with INVALID_REQUEST instead of INVALID_CONFIG.
     """
     for name in configs:
         if name not in CLIENT_METRICS:
@@ -275,7 +275,7 @@ def _is_expression(text: str) -> bool:
 
 
 class InvalidRequestError(InvalidValueError):
-    """A value that makes the whole request invalid."""
+    """A value that makes the request invalid."""
 
     def __init__(self, text: str) -> None:
         ValueError.__init__(self, text)

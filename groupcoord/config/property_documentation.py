@@ -1,4 +1,4 @@
-"""What the properties do that something here acts on, in our words. What is not in here is only carried."""
+"""The documentation of the properties that groupcoord implements, in our own words; others are only carried."""
 
 BROKER_DOCUMENTATION = {
     "advertised.listeners": "The addresses, one per listener, that clients are told to connect to; unless set, listeners.",

@@ -34,7 +34,7 @@ from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
-from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
+from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 

@@ -1,1 +1,2 @@
-"""What the pure parts share: calls, effects, events, timers, and Java's string hash. No I/O, no clock, no chance."""
+"""Shared by all pure packages: calls, effects, events, timers, background work, Java's and Scala's hash orders. No I/O, no
+clock."""

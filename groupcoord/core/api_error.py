@@ -1,12 +1,12 @@
-"""How a handler refuses a request: it raises, and the entry of the API makes its own kind of error response of it."""
+"""ApiError, which a handler raises to refuse a request; it becomes an error response of the API."""
 
 from groupcoord.protocol.errors import ErrorCode
 
 
 class ApiError(Exception):
-    """The answer is ``code``. ``message`` says what was wrong with which field; None where Kafka says no more than the code.
+    """A request is refused with ``code``. ``message`` has the details; None where Kafka sends only the code.
 
-    Source: ``ApiException``, whose message goes into the answers that have a field for it.
+    Source: ``ApiException``, whose message is sent in responses that have a field for it.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:

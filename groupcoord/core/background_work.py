@@ -1,6 +1,6 @@
-"""Long computations that depend on nothing but their arguments, so that a thread can run them while requests are served.
+"""Long computations that a thread can run while requests are served, because they depend only on their arguments.
 
-A pure part gives such work to a ``WorkRunner`` together with a callback. ``run_inline`` runs both at once.
+Pure code passes such work to a ``WorkRunner`` with a callback. ``run_inline`` runs both at once.
 """
 
 from collections.abc import Callable, Generator
@@ -12,16 +12,16 @@ from groupcoord.core.handler_context import HandlerContext
 T = TypeVar("T")
 
 BackgroundWork = Generator[None, None, T]
-"""Returns its result, and yields between pieces that can be run at different times."""
+"""Returns its result, and yields between pieces that can run at different times."""
 
 OnWorkDone = Callable[[Any, int], list[Effect]]
-"""Called with the result and the time then (ms); returns the effects that follow."""
+"""Called with the result and the current time (ms); returns effects."""
 
 SubmitWork = Callable[[Call | None, BackgroundWork[Any], OnWorkDone], None]
 """Runs work for a call (None: no request waits for it), then calls back and executes the effects."""
 
 WorkSteps = Generator[BackgroundWork[Any], tuple[HandlerContext, Any], Any]
-"""Yields one work after the other, and is sent each result with the context of that moment."""
+"""Yields works one after the other, and is sent the result of each with a new context."""
 
 
 class WorkRunner(Protocol):
@@ -35,7 +35,7 @@ class WorkRunner(Protocol):
         then: Callable[[HandlerContext, T], None],
         /,
     ) -> None:
-        """Run ``work`` for ``call`` (None: no request waits for it), then call ``then`` with the context of that moment."""
+        """Run ``work`` for ``call`` (None: no request waits for it), then call ``then`` with a new context."""
 
 
 def run_inline(
@@ -63,7 +63,7 @@ def run_steps(runner: WorkRunner, ctx: HandlerContext, steps: WorkSteps) -> None
     def go_on(later: HandlerContext, result: Any) -> None:
         nonlocal going
         arrived.append((later, result))
-        if going:  # the work ran inline: the loop below goes on, so that many steps need no deep recursion
+        if going:  # the work ran inline: the loop below continues, instead of a deep recursion
             return
         going = True
         try:

@@ -1,6 +1,6 @@
-"""What goes into the pure parts and what comes out: a call in; replies, log appends and notes out.
+"""The input and output of handlers: a Call, and the effects Reply, Append, EmitEvent and so on.
 
-Nothing in here does anything. A handler decides and returns effects; the shell carries them out in order.
+They are plain values. A handler decides and returns effects; the server or the simulation executes them in order.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ from groupcoord.protocol.apis import Api
 
 
 class Call(NamedTuple):
-    """One request of one connection: whom to answer. A parked JoinGroup is a stored Call, answered by a later Reply.
+    """A request of a connection, to which a Reply refers. A delayed JoinGroup is a stored Call, answered by a later Reply.
 
-    ``client_host`` is Java's text of an address, with its leading slash: ``/127.0.0.1``. ``broker`` is the broker that was
-    asked and ``listener`` the listener it was asked by, both counted from 0, where there are several.
+    ``client_host`` is an address as Java prints it, with a leading slash: ``/127.0.0.1``. ``broker`` and ``listener`` are those
+    that received the request, both counted from 0.
     """
 
     connection_id: int
@@ -27,22 +27,22 @@ class Call(NamedTuple):
     listener: int = 0
 
     def as_cause(self) -> Requested:
-        """The request as the cause of events."""
+        """The request as the cause of an event."""
         return Requested(
             self.api.name, self.version, self.client_id, self.client_host, self.connection_id, self.correlation_id
         )
 
 
 Origin = Call | Cause
-"""What an effect follows from. A Call stands for the request; it becomes a Requested only where that is wanted."""
+"""The origin of an effect. A Call stands for its request; it is converted to Requested only when that is needed."""
 
 
 NO_CONNECTION = -1
-"""The ``connection_id`` of a call that is answered already but still counts as parked."""
+"""The ``connection_id`` of a call that was answered but still counts as waiting."""
 
 
 class Reply(NamedTuple):
-    """Answer ``call`` with ``response``, in the version it was asked in. ``origin`` is what let it be answered now."""
+    """Respond to ``call`` with ``response``, in the version of the request. ``origin`` is what made the response possible."""
 
     call: Call
     response: Any
@@ -50,16 +50,16 @@ class Reply(NamedTuple):
 
 
 class NoReply(NamedTuple):
-    """``call`` is done and gets no answer: a Produce with acks=0."""
+    """End ``call`` without a response: a Produce with acks=0."""
 
     call: Call
     origin: Origin | None = None
 
 
 class RawReply(NamedTuple):
-    """Answer ``call`` with the bytes of ``data``, length included, as they are; with ``hangs_up`` close the connection then.
+    """Respond to ``call`` with the bytes ``data``, length included; ``hangs_up``: then close the connection.
 
-    For faults: no handler answers so.
+    Only injected faults use it.
     """
 
     call: Call
@@ -84,16 +84,16 @@ class LogRecord(NamedTuple):
 
 
 UNWRITABLE = LogRecord(key=b"", value=None)
-"""A record with a name in it that is too long to be written; a write with it fails (UNKNOWN_SERVER_ERROR)."""
+"""A record with a name that is too long to be encoded; its append fails with UNKNOWN_SERVER_ERROR."""
 
 
 NOT_ENCODED = LogRecord(key=b"", value=None)
-"""Stands for the bytes of a record that was read."""
+"""Placeholder for the bytes of a record that was read."""
 
 
 class TypedRecord(NamedTuple):
-    """A record of a coordinator's topic: its ``key``, the ``value`` that a state machine keeps (None: a tombstone), and the
-    bytes that are written, of which a record that was read has none."""
+    """A record of a coordinator topic: its ``key``, the ``value`` in the coordinator's state (None: a tombstone), and the bytes
+    to write, which a record that was read does not have."""
 
     key: Any
     value: Any
@@ -101,14 +101,14 @@ class TypedRecord(NamedTuple):
 
 
 NO_PRODUCER = -1
-"""The producer id of what is not part of a transaction."""
+"""The producer id of non-transactional records."""
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a transaction, as it is written into each of its partitions.
+    """A transaction marker (commit or abort).
 
-    ``coordinator_epoch`` is the leader epoch of the partition of ``__transaction_state`` that says so; ``transaction_version``
-    is 2 where each transaction has an epoch of its own (KIP-890), and the marker's is larger than that of its records.
+    ``coordinator_epoch`` is the leader epoch of its partition of ``__transaction_state``; ``transaction_version`` is 2 where
+    each transaction has an epoch of its own (KIP-890), and the marker's epoch is larger than that of its records.
     """
 
     producer_id: int
@@ -119,10 +119,10 @@ class TransactionMarker(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Store ``records``, as one batch, in ``partition`` of a coordinator's ``topic``; or ``marker``, if there is one.
+    """Append ``records`` as one batch to ``partition`` of a coordinator ``topic``; or ``marker``, if there is one.
 
-    A batch with a producer is part of its transaction. When it is stored, or cannot be, ``appended`` or ``append_failed`` of
-    that coordinator's runtime has to be called.
+    A batch with a producer id is transactional. When it is stored, or has failed, ``appended`` or ``append_failed`` of that
+    coordinator's runtime has to be called.
     """
 
     append_id: int
@@ -135,10 +135,10 @@ class Append(NamedTuple):
 
 
 class EmitEvent:
-    """An event for the listeners of a server, such as its log or a trace, that has ``fields`` and follows from ``origin``.
+    """Emit an event with ``fields`` and ``origin`` to the listeners of a server, such as its log or a trace.
 
-    To make it may cost more than the request that it is about: that is done when the first listener asks for it. Of what kind
-    it is, and about what, is known before.
+    Creating the event can cost more than its request, so it is created when the first listener asks for it. Its type and fields
+    are known before.
     """
 
     __slots__ = ("_at_ms", "_event", "_fields", "_late", "_origin", "kind")
@@ -161,7 +161,7 @@ class EmitEvent:
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """The effect of an ``event`` that is made already."""
+        """The effect for an existing ``event``."""
         made = cls(type(event), event.at_ms, event.cause, {})
         made._event = event
         return made
@@ -177,7 +177,7 @@ class EmitEvent:
 
     @property
     def event(self) -> Event:
-        """The event, the same object each time."""
+        """The event, created once."""
         event = self._event
         if event is None:
             origin = self._origin
@@ -187,12 +187,12 @@ class EmitEvent:
         return event
 
     def about(self, name: str) -> Any:
-        """The field ``name`` of the event, None if it has no such field, or a late one and is not made yet."""
+        """The field ``name`` of the event; None if it does not exist, or is a late field of an event that was not created."""
         return self._fields.get(name) if self._event is None else getattr(self._event, name, None)
 
 
 def event_listener(listener: Callable[[Event], None]) -> Callable[[EmitEvent], None]:
-    """A listener to what is emitted that has each event made, for one that takes events."""
+    """A listener of EmitEvent that creates each event and passes it to ``listener``."""
     return lambda emitted: listener(emitted.event)
 
 

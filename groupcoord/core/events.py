@@ -1,4 +1,4 @@
-"""Events say what changed and why. Each has a time and a cause: a request, an answer, a timer, or an administrative action."""
+"""Event, the base class of trace events, and their causes: a request, a response, a timer, or an administrative action."""
 
 from collections.abc import Iterable
 from dataclasses import field
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Requested(NamedTuple):
-    """A request was the cause."""
+    """Cause: a request."""
 
     api: str
     version: int
@@ -24,9 +24,9 @@ class Requested(NamedTuple):
 
 
 class TimerFired(NamedTuple):
-    """A timer was the cause: ``kind`` (``session``, ``join``, ``sync`` …) of ``scope`` (a group) and ``subject`` (a member).
+    """Cause: a timer of ``kind`` (``session``, ``join``, ``sync`` …), ``scope`` (a group) and ``subject`` (a member).
 
-    All that follows from one firing has one and the same object as its cause; another firing has another, equal or not.
+    All events of one firing share one object as cause; another firing has another object, equal or not.
     """
 
     kind: str
@@ -39,9 +39,9 @@ class TimerFired(NamedTuple):
 
 
 class AdminAction(NamedTuple):
-    """Something outside of the protocol acted: a test, a start-up, a tool.
+    """Cause: an action outside of the protocol, of a test, the start or a tool.
 
-    All that follows from one action has one and the same object as its cause; another action has another.
+    All events of one action share one object as cause; another action has another.
     """
 
     action: str
@@ -51,10 +51,9 @@ class AdminAction(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer to a request of one's own was the cause; ``error`` names what it said, or what came instead of it.
+    """Cause: the response to a client's own request; ``error`` is its error, or what happened instead of a response.
 
-    ``connection_id`` and ``correlation_id`` say which request of the cluster it was, where the client and the cluster are in
-    one process.
+    ``connection_id`` and ``correlation_id`` identify the request in the cluster, if client and cluster are in one process.
     """
 
     api: str
@@ -71,13 +70,13 @@ Cause = Requested | TimerFired | AdminAction | Answered
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def event_class(cls: type[T]) -> type[T]:
-    """Make ``cls`` a slotted, keyword-only dataclass of values that nobody can change: a kind of events."""
+    """Make ``cls`` a slotted, keyword-only, immutable dataclass: a type of events."""
     return value_class(cls, frozen=True)
 
 
 @event_class
 class Event:
-    """What every event has: when (milliseconds on the clock of the caller) and why."""
+    """The fields of every event: its time (milliseconds on the caller's clock) and cause."""
 
     at_ms: int
     cause: Cause

@@ -1,4 +1,4 @@
-"""Collects the effects (replies, appends, events) that handling one request or one timer produces."""
+"""HandlerContext, which collects the effects (replies, appends, events) of handling one request or timer."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,11 +18,11 @@ from groupcoord.core.effects import (
 )
 from groupcoord.core.events import Event
 
-_new = tuple.__new__  # past the constructor that NamedTuple writes in Python, for every answer there is
+_new = tuple.__new__  # bypasses the constructor of the NamedTuple, which is written in Python, for every response
 
 
 class HandlerContext:
-    """Collects the effects of one call or timer. ``now_ms`` is the only clock there is."""
+    """Collects the effects of one call or timer. ``now_ms`` is the only clock."""
 
     __slots__ = ("effects", "now_ms", "origin")
 
@@ -32,11 +32,11 @@ class HandlerContext:
         self.effects: list[Effect] = []
 
     def reply(self, call: Call, response: Any) -> None:
-        """Answer ``call``."""
+        """Respond to ``call``."""
         self.effects.append(_new(Reply, (call, response, self.origin)))
 
     def no_reply(self, call: Call) -> None:
-        """``call`` is done without an answer."""
+        """End ``call`` without a response."""
         self.effects.append(NoReply(call, self.origin))
 
     def close_connection(self, call: Call, reason: str) -> None:
@@ -53,13 +53,13 @@ class HandlerContext:
         producer_epoch: int = -1,
         marker: TransactionMarker | None = None,
     ) -> None:
-        """Store ``records`` in ``partition`` of ``topic``, in a transaction of a producer; or ``marker``: see Append."""
+        """Append ``records`` to ``partition`` of ``topic``, in a producer's transaction; or ``marker``: see Append."""
         self.effects.append(Append(append_id, topic, partition, records, producer_id, producer_epoch, marker))
 
     def emit(self, event: type[Event], **fields: Any) -> None:
-        """Say that something happened; time and cause are this turn's. The event is made when a listener asks for it."""
+        """Emit an event with this context's time and cause; it is created when a listener asks for it."""
         self.effects.append(EmitEvent(event, self.now_ms, self.origin, fields))
 
     def emit_with(self, event: type[Event], late: Callable[[], Mapping[str, Any]], **fields: Any) -> None:
-        """The same, for an event that has fields which take long to find: ``late`` finds them when a listener asks."""
+        """As ``emit``, for an event with expensive fields: ``late`` returns them when a listener asks."""
         self.effects.append(EmitEvent(event, self.now_ms, self.origin, fields, late))

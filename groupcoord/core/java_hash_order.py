@@ -1,7 +1,7 @@
-"""Java's string hash, and the iteration orders of its ``HashMap`` and of Kafka's ``TimelineHashMap``, which show on the wire.
+"""Java's string hash, and the iteration orders of ``HashMap`` and Kafka's ``TimelineHashMap``, which are visible to clients.
 
-The hash routes groups to partitions of ``__consumer_offsets``. The order decides who becomes leader when a leader goes, who
-wins a tied vote, in which order members are listed, and, in a ``TimelineHashMap``, that of all offsets of a group.
+The hash maps groups to partitions of ``__consumer_offsets``. The order decides who becomes leader when a leader leaves, who
+wins a tied vote, in which order members are listed, and, in a ``TimelineHashMap``, the order of all offsets of a group.
 """
 
 import uuid
@@ -16,12 +16,12 @@ V = TypeVar("V")
 _SHORT = 128
 _POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_SHORT))
 _CACHED_CHARACTERS = 249
-"""The longest name a topic may have; hashes of longer texts are not cached, so that no client can fill the memory with them."""
+"""The length of the longest topic name; hashes of longer texts are not cached, so that clients cannot fill the memory."""
 
 
 def string_hash(text: str) -> int:
     """``String.hashCode()``: over UTF-16 code units, as a signed 32-bit integer."""
-    if text.isascii() and len(text) <= _SHORT:  # nearly every name is, and this takes a third of the time
+    if text.isascii() and len(text) <= _SHORT:  # nearly always, and this takes a third of the time
         value: int = sum(map(mul, reversed(text.encode()), _POWERS)) & 0xFFFFFFFF
     else:
         value = _long_hash(text.encode("utf-16-le", "surrogatepass"))
@@ -29,12 +29,12 @@ def string_hash(text: str) -> int:
 
 
 def _long_hash(units: bytes) -> int:
-    """The hash of ``units`` of 16 bits, without a step for each: as one number that is folded in the middle again and again.
+    """The hash of ``units`` of 16 bits, without a step for each: as one large number that is folded in half repeatedly.
 
-    Its lanes of 64 bits begin with four units each, and have room for the product of two numbers of 32 bits.
+    Its lanes of 64 bits start with four units each, and have room for the product of two 32-bit numbers.
     """
     lanes = 1 << ((len(units) + 7) // 8 - 1).bit_length()
-    number = int.from_bytes(units, "little") << 64 * lanes - 8 * len(units)  # zeros in front change nothing
+    number = int.from_bytes(units, "little") << 64 * lanes - 8 * len(units)  # leading zeros change nothing
     unit = _mask(b"\xff\xff", lanes)
     value = number & unit
     for shift in (16, 32, 48):
@@ -58,15 +58,15 @@ def compare_key(text: str) -> bytes:
 
 
 def absolute(value: int) -> int:
-    """``Utils.abs``: the absolute value, and 0 for the one int32 that has none."""
+    """``Utils.abs``: the absolute value; 0 for the smallest int32, which has none."""
     return 0 if value == -0x8000_0000 else abs(value)
 
 
 def computed_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
-    """The distinct ``keys`` as a ``HashMap`` iterates that was asked for them one by one with ``computeIfAbsent``.
+    """The distinct ``keys`` in the order of a ``HashMap`` to which they were added one by one with ``computeIfAbsent``.
 
-    Unlike ``put``, that puts a new key before the others of its bucket, and makes room not after a key but before the next,
-    even if that one is there already.
+    Unlike ``put``, that adds a new key before the others of its bucket, and resizes not after a key but before the next call,
+    even for an existing key.
     """
     seen: dict[K, None] = {}
     capacity = 16
@@ -79,9 +79,9 @@ def computed_map_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list
 
 
 def hash_map_order(keys: Iterable[K], hash_code: Callable[[K], int], slots: int = 16) -> list[K]:
-    """The distinct ``keys`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one.
+    """The distinct ``keys`` in the order of a ``HashMap`` or ``HashSet`` to which they were added one by one.
 
-    ``slots`` is how large its table was at the start.
+    ``slots`` is the initial size of its table.
     """
     distinct = list(dict.fromkeys(keys))
     capacity = _grown(slots, len(distinct))
@@ -95,13 +95,13 @@ def _grown(slots: int, size: int) -> int:
 
 
 def hash_order(names: Iterable[str]) -> list[str]:
-    """The distinct ``names`` as a ``HashMap`` or ``HashSet`` iterates into which they were put one by one."""
+    """The distinct ``names`` in the order of a ``HashMap`` or ``HashSet`` to which they were added one by one."""
     return hash_map_order(names, string_hash)
 
 
 def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int], more: Iterable[K] = ()) -> list[K]:
-    """The distinct ``keys`` as a ``HashSet`` iterates that was made of a collection of them: its table is large enough at
-    once. ``more`` are added after that."""
+    """The distinct ``keys`` in the order of a ``HashSet`` created from a collection of them, with a table of the final size.
+    ``more`` are added after that."""
     listed = list(keys)
     capacity = 16
     while capacity < 4 * len(listed) // 3 + 1:
@@ -112,7 +112,7 @@ def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int], more: Itera
 
 
 def uuid_hash(topic_id: uuid.UUID) -> int:
-    """``Uuid.hashCode()``; only its lower 32 bits count."""
+    """``Uuid.hashCode()``; only its lower 32 bits are valid."""
     both = topic_id.int >> 64 ^ topic_id.int & 0xFFFFFFFFFFFFFFFF
     return both >> 32 ^ both & 0xFFFFFFFF
 
@@ -123,7 +123,7 @@ def _spread(hash_code: int) -> int:
 
 
 def partition_for(text: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` (or of any of ``partitions``) that ``text`` belongs to."""
+    """The partition of ``__consumer_offsets`` (or of any of ``partitions``) for ``text``."""
     if len(text) <= _CACHED_CHARACTERS:
         return _cached_partition_for(text, partitions)
     return absolute(string_hash(text)) % partitions
@@ -135,10 +135,10 @@ def _cached_partition_for(text: str, partitions: int) -> int:
 
 
 class HashMap(Generic[V]):
-    """A map from strings that iterates as ``java.util.HashMap`` does.
+    """A map from strings that iterates as ``java.util.HashMap``.
 
-    Buckets in order, insertion order inside a bucket; the table doubles past three quarters full and never shrinks. (Java
-    turns buckets of eight or more into trees; with random member ids that does not come up.)
+    Buckets in order, insertion order inside a bucket; the table doubles when it is more than three quarters full and never
+    shrinks. (Java turns buckets of eight or more into trees; with random member ids that does not happen.)
     """
 
     __slots__ = ("_capacity", "_entries", "_hashes")
@@ -182,7 +182,7 @@ class HashMap(Generic[V]):
         return [self._entries[key] for key in self]
 
     def unordered_values(self) -> "list[V]":
-        """The values in order of insertion: cheaper, for questions whose answer does not depend on order."""
+        """The values in order of insertion: cheaper, where the order does not matter."""
         return list(self._entries.values())
 
 
@@ -194,9 +194,9 @@ _LEAST_BITS = 1  # a table starts with two slots
 
 
 class TimelineMap(dict[TimelineKey, V]):
-    """A dict that remembers what it ever made room for: the ``TimelineHashMap`` it stands for never shrinks.
+    """A dict that remembers the largest size of its table, because the ``TimelineHashMap`` that it models never shrinks.
 
-    In one a coordinator keeps offsets: its order shows where a client asks for all offsets of a group, and in the order of
+    Coordinators keep offsets in one: its order is visible when a client requests all offsets of a group, and in the order of
     tombstones. Source: ``BaseHashTable`` (multiplicative hashing by the golden ratio, a table that doubles and never shrinks)
     and ``SnapshottableHashTable`` (a slot is emptied from its end).
 
@@ -210,9 +210,9 @@ class TimelineMap(dict[TimelineKey, V]):
         self._peak = 0
 
     def put(self, key: TimelineKey, value: V) -> None:
-        """Set ``key`` to ``value``; a key that is there keeps its place.
+        """Set ``key`` to ``value``; an existing key keeps its place.
 
-        The table makes room for one more before it looks whether the key is new.
+        The table makes room for another key before it checks whether the key is new.
         """
         if len(self) >= self._peak:
             self._peak = len(self) + 1

@@ -1,8 +1,8 @@
-"""Java's ``HashMap`` and ``HashSet``, as far as their order goes: it decides ties in the assignors, and stands in the records.
+"""``HashMap`` and ``HashSet`` with Java's iteration order, which decides ties in assignors, and is visible in records.
 
-A table has buckets, and is walked through bucket by bucket. ``put`` puts a new key last in its bucket, ``computeIfAbsent`` puts
-it first and makes room only when it is asked the next time. A bucket of too many keys makes a table of less than 64 buckets
-grow. (A larger one keeps such a bucket as a tree, whose order is not mirrored: it takes numbers a multiple of 16 apart.)
+A table is iterated bucket by bucket. ``put`` adds a new key at the end of its bucket, ``computeIfAbsent`` at the start, and
+resizes only at the next call. A bucket with too many keys makes a table of less than 64 buckets grow. (A larger table turns
+such a bucket into a tree, whose order is not reproduced: that takes numbers a multiple of 16 apart.)
 """
 
 from collections.abc import Callable, Iterable
@@ -16,21 +16,21 @@ _CROWDED = 8
 _SMALL_TABLE = 64
 """``MIN_TREEIFY_CAPACITY``."""
 _OWN_BUCKETS = 0xFFFF
-"""Numbers up to here are their own hash, so that each has a bucket of its own where there are enough."""
+"""Numbers up to here are their own hash, so that each has its own bucket if there are enough."""
 
 
 def table_size(room: int) -> int:
-    """``HashMap.tableSizeFor``: the power of two that a table gets that is asked to have ``room``."""
+    """``HashMap.tableSizeFor``: the smallest power of two that is at least ``room``."""
     return 1 << (room - 1).bit_length() if room > 1 else 1
 
 
 def size_for(entries: int) -> int:
-    """How large Kafka makes a table for so many ``entries``, and Java one of a copy: ``(int) (entries / 0.75f + 1)``."""
+    """The initial capacity for so many ``entries`` in Kafka, and in Java's copies: ``(int) (entries / 0.75f + 1)``."""
     return table_size(int(entries / 0.75 + 1))
 
 
 class JavaMap(Generic[K, V]):
-    """A ``HashMap`` with ``size`` buckets at first; ``hash_code`` is that of a key, of which the lower 32 bits count."""
+    """A ``HashMap`` with ``size`` initial buckets; of ``hash_code(key)`` only the lower 32 bits count."""
 
     __slots__ = ("_back", "_crowds", "_entries", "_front", "_hash_code", "_size")
 
@@ -38,9 +38,9 @@ class JavaMap(Generic[K, V]):
         self._hash_code = hash_code
         self._size = size
         self._entries: dict[K, tuple[int, int, V]] = {}
-        """Key → its spread hash, a number by which the keys of one bucket are in order, and the value."""
+        """Key → its spread hash, a number that orders the keys of one bucket, and the value."""
         self._crowds = [0] * min(size, _SMALL_TABLE)
-        """How many keys each bucket has, as long as the table is small."""
+        """The number of keys in each bucket, while the table is small."""
         self._front = self._back = 0
 
     def __contains__(self, key: K) -> bool:
@@ -53,14 +53,14 @@ class JavaMap(Generic[K, V]):
         return self._entries[key][2]
 
     def put(self, key: K, value: V) -> None:
-        """Put ``key`` in, which is not there yet."""
+        """Add ``key``, which must be new."""
         self._back += 1
         self._insert(key, self._back, value, _CROWDED)
         if 4 * len(self._entries) > 3 * self._size:
             self._grow()
 
     def computed(self, key: K, make: Callable[[], V]) -> V:
-        """``computeIfAbsent``: the value of ``key``, made if there is none."""
+        """``computeIfAbsent``: the value of ``key``, created if there is none."""
         if 4 * len(self._entries) > 3 * self._size:
             self._grow()
         if (entry := self._entries.get(key)) is not None:
@@ -71,12 +71,12 @@ class JavaMap(Generic[K, V]):
         return value
 
     def replace(self, key: K, value: V) -> None:
-        """Set the value of ``key``, which is there."""
+        """Set the value of ``key``, which must exist."""
         spread, number, _ = self._entries[key]
         self._entries[key] = spread, number, value
 
     def remove(self, key: K) -> None:
-        """Take ``key`` out. Raises KeyError."""
+        """Remove ``key``. Raises KeyError."""
         spread = self._entries.pop(key)[0]
         self._crowds[spread & len(self._crowds) - 1] -= 1
 
@@ -95,7 +95,7 @@ class JavaMap(Generic[K, V]):
         return sorted(entries, key=place)
 
     def _insert(self, key: K, number: int, value: V, most: int) -> None:
-        """Put ``key`` in as ``number``. If ``most`` others or more share its bucket, a small table grows."""
+        """Add ``key`` as ``number``. If its bucket has ``most`` other keys or more, a small table grows."""
         spread = _spread(self._hash_code(key))
         self._entries[key] = spread, number, value
         bucket = spread & len(self._crowds) - 1
@@ -111,7 +111,7 @@ class JavaMap(Generic[K, V]):
 
 
 class IntSet:
-    """A ``HashSet<Integer>`` with ``size`` buckets at first."""
+    """A ``HashSet<Integer>`` with ``size`` initial buckets."""
 
     __slots__ = ("_numbers", "_size")
 
@@ -126,7 +126,7 @@ class IntSet:
         return len(self._numbers)
 
     def add(self, number: int) -> None:
-        """Put ``number`` in, if it is not there yet."""
+        """Add ``number``, unless it is in the set."""
         numbers, size = self._numbers, self._size
         if number in numbers:
             return
@@ -139,7 +139,7 @@ class IntSet:
             self._size *= 2
 
     def remove(self, number: int) -> None:
-        """Take ``number`` out. Raises KeyError."""
+        """Remove ``number``. Raises KeyError."""
         del self._numbers[number]
 
     def listed(self) -> list[int]:
@@ -151,7 +151,8 @@ class IntSet:
 
 
 def int_order(numbers: Iterable[int], size: int = _DEFAULT) -> list[int]:
-    """The distinct ``numbers`` as a map or a set with ``size`` buckets at first has them, put in one by one."""
+    """The distinct ``numbers`` in the order of a map or set with ``size`` initial buckets to which they were added one by
+    one."""
     made = IntSet(size)
     for number in numbers:
         made.add(number)
@@ -159,7 +160,7 @@ def int_order(numbers: Iterable[int], size: int = _DEFAULT) -> list[int]:
 
 
 def copied_set(numbers: Iterable[int]) -> IntSet:
-    """``new HashSet<>(numbers)``, numbers in the order in which they are walked through."""
+    """``new HashSet<>(numbers)``, with ``numbers`` in their iteration order."""
     listed = list(numbers)
     copy = IntSet(max(_DEFAULT, size_for(len(listed))))
     for number in listed:
@@ -168,7 +169,7 @@ def copied_set(numbers: Iterable[int]) -> IntSet:
 
 
 def slots_of_copy(size: int) -> int:
-    """How many buckets a ``HashMap`` has that was made as a copy of one of ``size`` entries."""
+    """The number of buckets of a ``HashMap`` that was copied from one with ``size`` entries."""
     return size_for(size) if size else _DEFAULT
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 @lru_cache(maxsize=256)
 def compiled(regex: str) -> Any:
-    """The compiled expression, or, as a text, what is wrong with it."""
+    """The compiled expression, or the error as text."""
     import re2  # noqa: PLC0415 - only who uses an expression needs it
 
     options = re2.Options()

@@ -1,7 +1,7 @@
-"""The iteration order of Scala's immutable ``Set`` and mutable ``HashMap``, where it shows on Kafka's wire.
+"""The iteration orders of Scala's immutable ``Set`` and mutable ``HashMap``, where they are visible to clients.
 
-Kafka's broker answers Metadata in the order of such a set. Source: Scala 2.13, ``immutable.Set``, ``immutable.HashSet``
-(a CHAMP trie) and ``mutable.HashMap``.
+Kafka's broker responds to Metadata in the order of such a set. Source: Scala 2.13, ``immutable.Set``, ``immutable.HashSet`` (a
+CHAMP trie) and ``mutable.HashMap``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ _BITS_PER_LEVEL = 5
 
 
 def set_order(elements: Iterable[T], hash_code: Callable[[T], int]) -> list[T]:
-    """The distinct ``elements`` in the order of an immutable Set they were added to one by one.
+    """The distinct ``elements`` in the order of an immutable Set to which they were added one by one.
 
     ``hash_code`` is Java's ``hashCode`` of an element, signed or not.
     """
@@ -23,12 +23,12 @@ def set_order(elements: Iterable[T], hash_code: Callable[[T], int]) -> list[T]:
 
 
 def hash_set_order(elements: Iterable[T], hash_code: Callable[[T], int]) -> list[T]:
-    """The distinct ``elements`` in the order of a set that was large once: it stays a HashSet however small it gets."""
+    """The distinct ``elements`` in the order of a set that was once large: it stays a HashSet however small it gets."""
     return [element for _, element in _walk([(_improve(hash_code(one)), one) for one in dict.fromkeys(elements)], 0)]
 
 
 def _walk(items: Sequence[tuple[int, T]], shift: int) -> Sequence[tuple[int, T]]:
-    """A node of the trie: elements that are alone with their five bits come first, then the nodes below, each by its bits."""
+    """A node of the trie: first elements that are alone with their five bits, then child nodes, each by its bits."""
     if shift > 32 or len(items) <= 1:
         return items
     slots: dict[int, list[tuple[int, T]]] = {}
@@ -52,7 +52,7 @@ def _improve(hash_code: int) -> int:
 
 
 def mutable_map_order(keys: Iterable[T], hash_code: Callable[[T], int]) -> list[T]:
-    """The distinct ``keys`` in the order of a mutable HashMap they were added to one by one."""
+    """The distinct ``keys`` in the order of a mutable HashMap to which they were added one by one."""
     capacity = 16
     hashes: dict[T, int] = {}
     for key in dict.fromkeys(keys):

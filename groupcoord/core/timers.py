@@ -1,6 +1,6 @@
-"""Named deadlines. Only the earliest one shows to the outside, so a shell needs one timer and a simulator one number.
+"""Timers by key (``CoordinatorTimer``). Only the earliest deadline is visible outside, so the server needs one timer.
 
-Follows Kafka's ``CoordinatorTimer``: scheduling an equal key replaces it. Deadlines fire in order of time, then of scheduling.
+Scheduling an equal key replaces the timer. Timers fire in order of time, then of scheduling.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from groupcoord.core.handler_context import HandlerContext
 
 
 class TimerKey(NamedTuple):
-    """What a timer is for: ``session`` of a member, ``join`` or ``sync`` of a group, ``fetch`` of a call …"""
+    """The purpose of a timer: ``session`` of a member, ``join`` or ``sync`` of a group, ``fetch`` of a call …"""
 
     kind: str
     scope: str
@@ -22,13 +22,13 @@ class TimerKey(NamedTuple):
 
 
 _LEFTOVERS = 1_000
-"""How many cancelled timers, besides as many as are pending, may lie in the heap: as many operations as Kafka's purgatories let
-lie (``DelayedOperationPurgatory``, purgeInterval)."""
+"""How many cancelled timers, beyond the number of pending ones, may stay in the heap, as in Kafka's purgatories
+(``DelayedOperationPurgatory``, purgeInterval)."""
 
 
 @dataclass(slots=True, eq=False)
 class Deadline:
-    """A pending timer: when it is due (ms), in which order it was set, for what, and what to call then."""
+    """A pending timer: its time (ms), the order of scheduling, its key, and its callback."""
 
     at_ms: int
     sequence: int
@@ -37,12 +37,12 @@ class Deadline:
 
 
 class Timers:
-    """The pending deadlines of one pure part."""
+    """The pending timers of one pure component."""
 
     def __init__(self) -> None:
         self._pending: dict[TimerKey, Deadline] = {}
         self._heap: list[tuple[int, int, TimerKey]] = []
-        # The one entry of the heap that stands for a key; any other entry of that key is a leftover.
+        # The valid heap entry of each key; other entries of the key are leftovers.
         self._places: dict[TimerKey, tuple[int, int]] = {}
         self._sequence = 0
 
@@ -53,19 +53,20 @@ class Timers:
         return key in self._pending
 
     def schedule(self, key: TimerKey, at_ms: int, fire: Callable[[HandlerContext], None]) -> None:
-        """Call ``fire`` when ``at_ms`` is reached; replaces the timer that has an equal key."""
+        """Call ``fire`` at ``at_ms``; replaces the timer with an equal key."""
         self._sequence += 1
         self._pending[key] = Deadline(at_ms, self._sequence, key, fire)
-        # A timer that only moves later, as a session's does at every heartbeat, keeps its old place in the heap and is
-        # put back when that place comes up: no push per heartbeat.
+        # A timer that only moves later, as a session's does with every heartbeat, keeps its heap entry and is pushed again when
+        # that entry comes up: no push per heartbeat.
         place = self._places.get(key)
         if place is None or at_ms < place[0]:
             self._push(at_ms, self._sequence, key)
 
     def postpone(self, key: TimerKey, at_ms: int) -> bool:
-        """Move the timer of ``key`` to ``at_ms``, with what it calls, as if it was scheduled anew; was that possible?
+        """Move the timer of ``key`` to ``at_ms``, with its callback, as if it was scheduled again; returns whether that was
+        possible.
 
-        It is if there is one and it was not due later than that. For what is put off again and again, as a session is.
+        It is if the timer exists and does not move earlier. For timers that move often, such as a session's.
         """
         deadline = self._pending.get(key)
         if deadline is None or deadline.at_ms > at_ms:
@@ -75,24 +76,25 @@ class Timers:
         return True
 
     def cancel(self, key: TimerKey) -> bool:
-        """Forget the timer; was there one?"""
+        """Cancel the timer; returns whether there was one."""
         return self._pending.pop(key, None) is not None
 
     def take(self, key: TimerKey) -> Deadline:
-        """Take a pending timer out. Raises KeyError."""
+        """Remove and return a pending timer. Raises KeyError."""
         return self._pending.pop(key)
 
     def next_deadline(self) -> int | None:
-        """When the earliest timer is due (ms), or None."""
+        """The time of the earliest timer (ms), or None."""
         deadline = self._earliest()
         return None if deadline is None else deadline.at_ms
 
     def deadline_lower_bound(self) -> int | None:
-        """Nothing is due before that moment (ms); None if nothing ever is. Known at once, and at times earlier than need be."""
+        """No timer is due before that time (ms); None if there is none. Costs less than ``next_deadline``, and may be too
+        early."""
         return self._heap[0][0] if self._heap else None
 
     def fire_due(self, now_ms: int) -> list[Effect]:
-        """Fire everything that is due at ``now_ms``, what falls due by it included; returns the effects in order."""
+        """Fire all timers that are due at ``now_ms``, also those that become due by firing; returns the effects in order."""
         effects: list[Effect] = []
         while (deadline := self.pop_due(now_ms)) is not None:
             ctx = HandlerContext(
@@ -103,7 +105,7 @@ class Timers:
         return effects
 
     def fire_early(self, key: TimerKey, now_ms: int) -> list[Effect]:
-        """Fire the timer of ``key`` at ``now_ms``, though it may be due later; nothing happens if there is none."""
+        """Fire the timer of ``key`` at ``now_ms``, even if it is due later; does nothing if there is none."""
         deadline = self._pending.pop(key, None)
         if deadline is None:
             return []
@@ -112,7 +114,7 @@ class Timers:
         return ctx.effects
 
     def pop_due(self, now_ms: int) -> Deadline | None:
-        """Take the earliest timer out if it is due at ``now_ms``."""
+        """Remove and return the earliest timer if it is due at ``now_ms``."""
         deadline = self._earliest()
         if deadline is None or deadline.at_ms > now_ms:
             return None
@@ -122,7 +124,7 @@ class Timers:
         return deadline
 
     def pending(self) -> Iterator[Deadline]:
-        """All pending deadlines, earliest first."""
+        """All pending timers, earliest first."""
         return iter(sorted(self._pending.values(), key=lambda deadline: (deadline.at_ms, deadline.sequence)))
 
     def _push(self, at_ms: int, sequence: int, key: TimerKey) -> None:
@@ -132,7 +134,7 @@ class Timers:
         self._places[key] = (at_ms, sequence)
 
     def _tidy(self) -> None:
-        """Forget what is left in the heap of timers that were cancelled, be they due in weeks: a client says when."""
+        """Remove leftovers of cancelled timers from the heap, which could be due in weeks, as clients choose the times."""
         self._heap = [(one.at_ms, one.sequence, key) for key, one in self._pending.items()]
         heapq.heapify(self._heap)
         self._places = {key: (at_ms, sequence) for at_ms, sequence, key in self._heap}

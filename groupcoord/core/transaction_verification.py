@@ -1,4 +1,4 @@
-"""What passes between the coordinator of transactions, the logs and the coordinator of groups (KIP-98, KIP-890).
+"""The verification of transactional writes by the transaction coordinator (KIP-98, KIP-890): its request and callback types.
 
 Sources: ``AddPartitionsToTxnManager``, ``EndTransactionMarker``, ``WriteTxnMarkersRequest.TxnMarkerEntry``.
 """
@@ -13,14 +13,14 @@ from groupcoord.protocol.errors import ErrorCode
 __all__ = ["TopicPartition", "TransactionMarker", "TransactionalWrite", "Verified", "VerifyTransaction"]
 
 TopicPartition = tuple[str, int]
-"""A partition, by the name of its topic and its number."""
+"""A partition: topic name and partition index."""
 
 
 class TransactionalWrite(NamedTuple):
-    """Who is about to write to partitions as part of a transaction.
+    """A producer that is about to write to partitions in a transaction.
 
-    ``adds``: partitions that are not in the transaction yet are added to it, as of Produce v12 and TxnOffsetCommit v5 on;
-    otherwise they are verified to be in it. ``gives_abortable``: the producer knows TRANSACTION_ABORTABLE.
+    ``adds``: partitions that are not in the transaction are added to it, as in Produce v12+ and TxnOffsetCommit v5+; otherwise
+    it is verified that they are in it. ``gives_abortable``: the producer supports TRANSACTION_ABORTABLE.
     """
 
     transactional_id: str
@@ -31,7 +31,7 @@ class TransactionalWrite(NamedTuple):
 
 
 Verified = Callable[[HandlerContext, Mapping[TopicPartition, ErrorCode]], None]
-"""Told the error of each partition that must not be written to; the others may be."""
+"""Called with the error of each partition that must not be written to; the others may be."""
 
 VerifyTransaction = Callable[[HandlerContext, Call, TransactionalWrite, Sequence[TopicPartition], Verified], None]
-"""Asks the coordinator of a transaction about partitions on behalf of a call; it may answer later, when it has stored it."""
+"""Verifies partitions with the transaction coordinator on behalf of a call; may call back later, when additions are stored."""

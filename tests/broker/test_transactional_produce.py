@@ -6,7 +6,7 @@ import pytest
 
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transactional_write import TransactionalWrite
+from groupcoord.core.transaction_verification import TransactionalWrite
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL
 from groupcoord.protocol.errors import ErrorCode

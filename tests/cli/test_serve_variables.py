@@ -8,8 +8,8 @@ import pytest
 from groupcoord.cli import serve
 from groupcoord.cli.main import main
 from groupcoord.cli.serve_variables import ServeVariables, read_variables
+from groupcoord.config.environment_variables import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
-from groupcoord.config.property_variables import PREFIX, property_variable
 from tests.cli.test_serve import configured, refused
 
 

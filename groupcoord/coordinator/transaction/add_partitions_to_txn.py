@@ -27,7 +27,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
-from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified
+from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from groupcoord.protocol.apis.add_partitions_to_txn import (
     BY_TRANSACTION_FROM,

@@ -33,7 +33,7 @@ from groupcoord.core.effects import Call, Effect
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
-from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite, Verified
+from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis import ApiKey
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"

@@ -36,7 +36,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import UNWRITABLE, LogRecord, TypedRecord
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transactional_write import TopicPartition, TransactionMarker
+from groupcoord.core.transaction_verification import TopicPartition, TransactionMarker
 from groupcoord.protocol.codec.flexible_versions import StringTooLongError
 from groupcoord.protocol.coordinator_records import transaction_log
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult

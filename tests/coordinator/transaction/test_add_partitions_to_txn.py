@@ -7,7 +7,7 @@ import pytest
 from groupcoord.coordinator.transaction.events import TransactionRefused
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transactional_write import TopicPartition, TransactionalWrite
+from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

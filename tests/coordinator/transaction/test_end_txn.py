@@ -10,7 +10,7 @@ from groupcoord.coordinator.transaction.events import AbortReason, MarkerWritten
 from groupcoord.coordinator.transaction.metadata import MAX_EPOCH, TransactionState
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transactional_write import TransactionMarker
+from groupcoord.core.transaction_verification import TransactionMarker
 from groupcoord.protocol.errors import ErrorCode as E
 from tests.coordinator.transaction.world import P0, P1, World
 

@@ -14,7 +14,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transactional_write import TopicPartition, TransactionMarker
+from groupcoord.core.transaction_verification import TopicPartition, TransactionMarker
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.apis.add_partitions_to_txn import (
