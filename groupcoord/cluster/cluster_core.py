@@ -20,14 +20,13 @@ from groupcoord.broker.topic_admin import MOST_RECORDS_PER_REQUEST, NO_CONFIGS, 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, INTERNAL, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import api_versions
-from groupcoord.cluster.broker_admin import BROKER_ADMIN
 from groupcoord.cluster.controller import ClusterController
+from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
 from groupcoord.cluster.controller_node import ControllerNode
 from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.feature_control import Features
 from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED
-from groupcoord.cluster.partition_admin import PARTITION_ADMIN
 from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -50,7 +49,6 @@ from groupcoord.protocol.batches.record_batch import BatchError
 
 NO_FEATURES: Mapping[str, int] = {}
 _TOPIC_OF_KEYS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
-_OF_THE_CONTROLLER = {**PARTITION_ADMIN, **BROKER_ADMIN}
 _INIT_PRODUCER_ID = ApiKey.INIT_PRODUCER_ID
 _FIND_COORDINATOR = ApiKey.FIND_COORDINATOR  # each request is compared with it, and Python 3.11 is slow to look it up
 
@@ -242,9 +240,9 @@ class ClusterCore:
             ctx = HandlerContext(now_ms, call)
             api_versions(ctx, call, request, self.features)
             return ctx.effects
-        if key in _OF_THE_CONTROLLER:
+        if key in CONTROLLER_HANDLERS:
             ctx = HandlerContext(now_ms, call)
-            _OF_THE_CONTROLLER[key](self.controller, self.broker.topics, ctx, call, request)
+            CONTROLLER_HANDLERS[key](self.controller, self.broker.topics, ctx, call, request)
             return self._execute_appends(ctx.effects, now_ms)
         if key == ApiKey.UPDATE_FEATURES:
             ctx = HandlerContext(now_ms, call)

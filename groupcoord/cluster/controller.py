@@ -16,6 +16,7 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.broker_state import BrokerCondition, BrokerState
 from groupcoord.cluster.isr_shrinker import IsrShrinker
 from groupcoord.cluster.leader_rebalance import LeaderRebalance
+from groupcoord.cluster.metadata_quorum import MetadataQuorum
 from groupcoord.cluster.network_cuts import (
     CLIENTS,
     CONTROLLER,
@@ -26,7 +27,6 @@ from groupcoord.cluster.network_cuts import (
     other_broker,
     require_cut,
 )
-from groupcoord.cluster.quorum import MetadataQuorum
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.cluster.silent_brokers import SilentBrokers
 from groupcoord.core.effects import Call

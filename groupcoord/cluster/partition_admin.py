@@ -4,9 +4,6 @@ They can be sent to any broker; the controller first plans the changes of all pa
 Source: ``ControllerApis`` for a whole request, ``ReplicationControlManager`` for one partition.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, reassigned, reverted
 from groupcoord.broker.topic_store import Topic, TopicStore
 from groupcoord.cluster.controller import ClusterController
@@ -14,7 +11,6 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import Call
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import TimelineMap
-from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -255,13 +251,3 @@ def _ongoing(topic: Topic, partition: int) -> OngoingPartitionReassignment:
     return OngoingPartitionReassignment(
         partition_index=partition, replicas=replicas, adding_replicas=adding, removing_replicas=removing
     )
-
-
-ControllerHandler = Callable[[ClusterController, TopicStore, HandlerContext, Call, Any], None]
-"""Handles a request that any broker forwards to the controller."""
-
-PARTITION_ADMIN: Mapping[ApiKey, ControllerHandler] = {
-    ApiKey.ELECT_LEADERS: handle_elect_leaders,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
-}

@@ -81,7 +81,7 @@ class BrokerLogsLoader:
     def load(
         self, topic: TopicEntry, index: int, config: BrokerConfig, host: BackendHost, *, has_gaps: bool = False
     ) -> RecoveredLog:
-        """The log of a partition, which belongs to ``host`` from now on; if its folder is missing, that is made anew."""
+        """The log of a partition, which belongs to ``host`` from now on; a missing folder is created again."""
         partition = Partition(topic.name, index)
         if not self.has(topic, index):
             self.create(topic, index, host)

@@ -8,8 +8,8 @@ from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
 from groupcoord.client.cluster_tree_reader import METADATA_QUORUM
 from groupcoord.client.member.request_builders import metadata_request
 from groupcoord.cluster.cluster_core import ClusterCore
+from groupcoord.cluster.metadata_quorum import handle_describe_quorum
 from groupcoord.cluster.partition_admin import handle_list_partition_reassignments
-from groupcoord.cluster.quorum import handle_describe_quorum
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import API_BY_REQUEST

@@ -1,8 +1,7 @@
 import pytest
 
 from groupcoord.broker.dispatch import HANDLERS, handle
-from groupcoord.cluster.broker_admin import BROKER_ADMIN
-from groupcoord.cluster.partition_admin import PARTITION_ADMIN
+from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.handler_context import HandlerContext
@@ -23,7 +22,7 @@ TRANSACTION_APIS = {
 
 
 def test_every_api_that_is_of_no_coordinator_has_a_handler() -> None:
-    of_the_controller = {ApiKey.UPDATE_FEATURES, *PARTITION_ADMIN, *BROKER_ADMIN}
+    of_the_controller = {ApiKey.UPDATE_FEATURES, *CONTROLLER_HANDLERS}
     assert set(HANDLERS) == set(APIS) - GROUP_APIS - TRANSACTION_APIS - of_the_controller
 
 

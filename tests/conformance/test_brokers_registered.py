@@ -1,6 +1,6 @@
 """Brokers that are registered, fenced and unregistered: three real brokers do what was recorded.
 
-What groupcoord does is in ``tests/cluster/test_broker_admin.py``.
+What groupcoord does is in ``tests/cluster/test_unregister_broker.py``.
 """
 
 import re

@@ -154,7 +154,7 @@ class _BoundedOutput:
         self._large[self.used - len(piece) : self.used] = piece
 
     def content(self) -> bytes | memoryview:
-        """All pieces, one behind the other."""
+        """All pieces, joined."""
         return b"".join(self._pieces) if self._large is None else memoryview(self._large)[: self.used]
 
 
@@ -171,7 +171,7 @@ def _too_much() -> CompressionError:
 
 
 def _decompress_zstd(data: bytes | memoryview) -> bytes | memoryview:
-    """Unpack frame by frame. If only a later frame is cut short, the result is what was unpacked before."""
+    """Unpack frame by frame. If only a later frame is incomplete, the result is the contents of the earlier ones."""
     if not data:
         return b""
     try:
@@ -180,7 +180,7 @@ def _decompress_zstd(data: bytes | memoryview) -> bytes | memoryview:
         if "incomplete frame" not in str(problem) or not begins_with_a_whole_frame(memoryview(data)):
             raise
         stream = cramjam.zstd.Decompressor()
-        with suppress(OSError):  # which says the same once more
+        with suppress(OSError):  # the same error again
             stream.decompress(bytes(data))
         return bytes(stream.flush())
 
@@ -267,7 +267,7 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B
 
 
 class _Blocks(NamedTuple):
-    """The blocks of an LZ4 frame, and what the descriptor says; ``most_bytes`` is what they can unpack to at most."""
+    """The blocks of an LZ4 frame, and its descriptor's flags; ``most_bytes`` is an upper bound of their unpacked size."""
 
     flags: int
     sizes: int
@@ -277,7 +277,7 @@ class _Blocks(NamedTuple):
 
 
 def readable_frame(data: memoryview) -> bytes:
-    """A plain frame of the blocks that Kafka would read in ``data``. Raises ValueError if Kafka would refuse them."""
+    """A plain frame with the blocks that Kafka would read in ``data``. Raises ValueError if Kafka would refuse them."""
     flags, sizes, start, end, _ = _find_blocks(data)
     descriptor = bytes([flags & (_VERSION | _INDEPENDENT | _BLOCK_CHECKSUM), sizes])
     return b"".join((_LZ4_MAGIC, descriptor, bytes([_header_checksum(descriptor)]), data[start:end], _END_MARK))
@@ -300,7 +300,7 @@ def _find_blocks(data: memoryview) -> _Blocks:
 
 
 def _end_of_blocks(data: memoryview, position: int, flags: int, *, largest: int) -> tuple[int, int]:
-    """Where the end mark stands, and what the blocks before it can unpack to at most."""
+    """The position of the end mark, and an upper bound of the unpacked size of the blocks before it."""
     behind = 4 if flags & _BLOCK_CHECKSUM else 0
     most_bytes = 0
     while position + 4 <= len(data):
@@ -318,7 +318,7 @@ def _end_of_blocks(data: memoryview, position: int, flags: int, *, largest: int)
 
 @lru_cache(maxsize=16)  # the clients of a broker have the same few
 def _header_checksum(descriptor: bytes) -> int:
-    """The second byte of the XXH32 of ``descriptor``, which is shorter than the 16 bytes from which on there is more to it."""
+    """The second byte of the XXH32 of ``descriptor``, for less than 16 bytes; longer input would need more steps."""
     value = _PRIME_5 + len(descriptor)
     whole = len(descriptor) // 4 * 4
     for (word,) in _LE_INT32.iter_unpack(descriptor[:whole]):
@@ -346,7 +346,7 @@ _LARGEST_BLOCK = 128 * 1024
 
 
 def begins_with_a_whole_frame(data: memoryview) -> bool:
-    """Does the first frame in ``data`` end there?"""
+    """Is the first frame in ``data`` complete?"""
     try:
         return _end_of_frame(data)[0] <= len(data)
     except IndexError:
@@ -354,7 +354,7 @@ def begins_with_a_whole_frame(data: memoryview) -> bool:
 
 
 def most_content(data: memoryview, limit: int) -> int:
-    """The most bytes that the frames in ``data`` can hold, at most ``limit``."""
+    """An upper bound of the contents of the frames in ``data`` in bytes, at most ``limit``."""
     content = position = 0
     try:
         while position < len(data) and content < limit:
@@ -366,9 +366,9 @@ def most_content(data: memoryview, limit: int) -> int:
 
 
 def _end_of_frame(data: memoryview, start: int = 0, enough: int = 1 << 63) -> tuple[int, int]:
-    """(where the frame at ``start`` ends, perhaps beyond the end of ``data``; the most bytes that can be in it).
+    """(the end of the frame at ``start``, perhaps beyond the end of ``data``; an upper bound of its contents in bytes).
 
-    It is looked at no further when there is ``enough`` in it. Raises IndexError if its end cannot be told.
+    Stops when the bound reaches ``enough``. Raises IndexError if the end cannot be determined.
     """
     magic = int.from_bytes(data[start : start + 4], "little")
     if magic & _SKIPPABLE_MASK == _SKIPPABLE_MAGIC:
