@@ -241,7 +241,7 @@ class Broker:
         if topic.copies:
             self.replicate(ctx, topic, partition)
 
-    def copied(self, ctx: HandlerContext, copy: PartitionLog) -> None:
+    def follower_appended(self, ctx: HandlerContext, copy: PartitionLog) -> None:
         """The log of a follower, or its high watermark, has advanced."""
         self._log_manager.appended(copy, ctx.now_ms)
         self.fetch_purgatory.appended(ctx, copy)
@@ -263,9 +263,9 @@ class Broker:
         A new replica starts with an empty log. ``renewed``: the leader epoch is incremented although the leader stays.
         """
         before, log = topic.metadata.partitions[partition], topic.partitions[partition]
-        copies = topic.copies_of(partition)
+        copies = topic.replica_logs_of(partition)
         topic.set_state(partition, state, renewed=renewed)
-        for removed in set(copies) - set(topic.copies_of(partition)):
+        for removed in set(copies) - set(topic.replica_logs_of(partition)):
             self.fetch_purgatory.leader_moved(ctx, copies[removed], NO_LEADER)
         if before.assignment != state.assignment:
             ctx.emit(
@@ -329,7 +329,7 @@ class Broker:
         if hears:
             self.high_watermarks.stop_waiting(ctx, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.replicate(ctx, topic, partition)
-        for copy in {before: None, **dict.fromkeys(topic.copies_of(partition).values())}:
+        for copy in {before: None, **dict.fromkeys(topic.replica_logs_of(partition).values())}:
             self.fetch_purgatory.leader_moved(ctx, copy, number)
 
     # --- leaders and clients that fetch

@@ -257,7 +257,7 @@ class PartitionLog:
         time_ms = now_ms if append_time else NO_TIMESTAMP
         return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)
 
-    def append_copied(self, records: bytes, now_ms: int) -> int:
+    def append_as_follower(self, records: bytes, now_ms: int) -> int:
         """Append the batches that a follower fetched from the leader, unchanged; returns their number.
 
         An incomplete last batch is dropped. Raises BatchError if they cannot be stored. Source:
@@ -279,7 +279,7 @@ class PartitionLog:
         self.producers.replicated(self.high_watermark)
         return count
 
-    def lead_in(self, epoch: int) -> None:
+    def become_leader(self, epoch: int) -> None:
         """Become the leader's log, in ``epoch``, which begins at the log end offset."""
         self.leader_epoch = epoch
         self.epochs.begin(epoch, self.log_end_offset)
@@ -474,13 +474,13 @@ class PartitionLog:
 
     # --- truncation, compaction and retention
 
-    def start_over_at(self, offset: int, now_ms: int) -> None:
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         """Delete everything and continue at ``offset``, the leader's log start offset. Raises BatchError.
 
         Source: ``UnifiedLog.truncateFullyAndStartAt``.
         """
         self._segments, self.producers = (
-            self.backend.started_over(self, offset, now_ms),
+            self.backend.truncated_fully(self, offset, now_ms),
             ProducerStateManager(self.name),
         )
         self.log_start_offset = self.log_end_offset = self.held_back_to = offset
@@ -489,13 +489,13 @@ class PartitionLog:
 
     def fill_from(self, leader: "PartitionLog", now_ms: int) -> None:
         """Replace the contents by a copy of the log of ``leader``. Raises BatchError."""
-        self.start_over_at(leader.log_start_offset, now_ms)
+        self.truncate_fully_and_start_at(leader.log_start_offset, now_ms)
         for segment in leader.segments:
-            self.append_copied(segment.copy(0, segment.size), now_ms)
+            self.append_as_follower(segment.copy(0, segment.size), now_ms)
         self.log_end_offset = leader.log_end_offset
         self.held_back_to = leader.high_watermark
 
-    def start_follows(self, offset: int) -> None:
+    def increment_log_start_offset(self, offset: int) -> None:
         """Raise the log start offset of a follower to the leader's, ``offset``. Raises BatchError."""
         if offset > self.log_start_offset:
             self.log_start_offset = offset

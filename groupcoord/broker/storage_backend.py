@@ -168,7 +168,7 @@ class LogBackend:
         DELETED_SEGMENTS.add(log.segments)
         return TruncatedLog(kept, producers)
 
-    def started_over(self, log: LogState, _offset: int, _now_ms: int) -> list[Segment]:
+    def truncated_fully(self, log: LogState, _offset: int, _now_ms: int) -> list[Segment]:
         """Remove everything; the next batch begins at ``offset``. Raises BatchError."""
         DELETED_SEGMENTS.add(log.segments)
         return []

@@ -182,7 +182,7 @@ class Topic:
             if state.leader != NO_LEADER:
                 self.partitions[partition] = logs[state.leader]
         if begins and state.leader != NO_LEADER:
-            self.partitions[partition].lead_in(after.leader_epoch)
+            self.partitions[partition].become_leader(after.leader_epoch)
         self.metadata = dataclasses.replace(self.metadata, partitions=tuple(states))
         self._changes.value += 1
 
@@ -223,7 +223,7 @@ class Topic:
         for log in self.logs():
             log.settings = self.settings
 
-    def copies_of(self, partition: int) -> dict[int, PartitionLog]:
+    def replica_logs_of(self, partition: int) -> dict[int, PartitionLog]:
         """The logs of all replicas of a partition, by broker id."""
         return dict(self.copies[partition]) if self.copies else {self._home: self.partitions[partition]}
 

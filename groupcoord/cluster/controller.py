@@ -261,7 +261,7 @@ class ClusterController:
         for topic, partition in self._partitions():
             copy = topic.copies[partition].get(broker_id)
             if copy is not None:
-                copy.start_over_at(0, ctx.now_ms)
+                copy.truncate_fully_and_start_at(0, ctx.now_ms)
 
     def cut_off(self, ctx: HandlerContext, broker_id: int, peer: Peer) -> None:
         """Cut the network between a running broker and another one, its ``clients`` or the ``controller``.

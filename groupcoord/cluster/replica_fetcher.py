@@ -160,8 +160,8 @@ class ReplicaFetcher:
     ) -> None:
         copy = topic.copies[partition][follower]
         offset = copy.log_end_offset
-        batches = copy.append_copied(bytes(data.records or b""), ctx.now_ms)
-        copy.start_follows(data.log_start_offset)
+        batches = copy.append_as_follower(bytes(data.records or b""), ctx.now_ms)
+        copy.increment_log_start_offset(data.log_start_offset)
         high_watermark = max(copy.high_watermark, min(data.high_watermark, copy.log_end_offset))
         moved = high_watermark != copy.high_watermark
         copy.held_back_to = high_watermark
@@ -177,7 +177,7 @@ class ReplicaFetcher:
                 end_offset=copy.log_end_offset,
                 high_watermark=high_watermark,
             )
-            self._broker.copied(ctx, copy)
+            self._broker.follower_appended(ctx, copy)
 
     def _ask(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, copy: PartitionLog
@@ -217,7 +217,7 @@ class ReplicaFetcher:
         """
         log, copy = topic.partitions[partition], topic.copies[partition][follower]
         self._told(ctx, topic, partition, follower, log.log_start_offset)
-        copy.start_over_at(log.log_start_offset, ctx.now_ms)
+        copy.truncate_fully_and_start_at(log.log_start_offset, ctx.now_ms)
 
     def _truncate(
         self, ctx: HandlerContext, topic: Topic, partition: int, follower: int, diverging: EpochEndOffset

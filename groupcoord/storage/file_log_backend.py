@@ -240,7 +240,7 @@ class FileLogBackend(LogBackend):
         self._host.end_moved_back(self)
         return TruncatedLog(list(loaded.segments), loaded.producers)
 
-    def started_over(self, log: LogState, offset: int, now_ms: int) -> list[Segment]:
+    def truncated_fully(self, log: LogState, offset: int, now_ms: int) -> list[Segment]:
         """Remove all segments and create an empty one. Source: ``LocalLog.truncateFullyAndStartAt``."""
         self._host.check()
         self._host.need_room()

@@ -297,10 +297,10 @@ def test_all_replicas_converge() -> None:
             looks.finish()
 
     records = build_batch([Record(log.log_end_offset, 0, b"x", b"")], leader_epoch=0)
-    log.append_copied(records, 0)
+    log.append_as_follower(records, 0)
     finds("shipments-0 ends at")
     for broker_id in set(state.replicas) - {state.leader}:
-        topic.copies[0][broker_id].append_copied(records, 0)
+        topic.copies[0][broker_id].append_as_follower(records, 0)
     finds("the high watermark of shipments-0 is")
     log.held_back_to = None
     ended.standalone_producers[0].act()

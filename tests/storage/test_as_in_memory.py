@@ -98,7 +98,7 @@ def _step(log: PartitionLog, what: str, how: list[int], begin: int) -> object:
                 log.truncate_to(begin, NOW_MS)
             return log.log_end_offset
         case _:
-            log.start_over_at(0, NOW_MS)
+            log.truncate_fully_and_start_at(0, NOW_MS)
             log.held_back_to = None
             return 0
 

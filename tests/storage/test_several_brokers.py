@@ -410,7 +410,7 @@ def test_a_disk_that_fails_in_a_truncation_ends_the_server(
         directory = _engine(kafka).data_directory
         log = _engine(kafka).core.broker.topics["orders"].copies[0][2]
         with failing(monkeypatch, "unlink"), pytest.raises(BatchError):
-            log.truncate_to(0, 0) if how == "truncated" else log.start_over_at(0, 0)
+            log.truncate_to(0, 0) if how == "truncated" else log.truncate_fully_and_start_at(0, 0)
         assert directory.failure is not None
 
 
@@ -420,7 +420,7 @@ def test_leader_epochs_that_cannot_be_written_end_the_server(tmp_path: Path, mon
         directory = _engine(kafka).data_directory
         log = _engine(kafka).core.broker.topics["orders"].copies[0][2]
         with failing(monkeypatch, "pwrite"):
-            log.lead_in(7)
+            log.become_leader(7)
         assert directory.failure is not None
 
 

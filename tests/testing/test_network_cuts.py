@@ -335,7 +335,7 @@ async def test_logs_that_part_twice_are_truncated_twice() -> None:
         ours, theirs = orders.partitions[0], orders.copies[0][follower]
         for log, epochs in ((ours, (1, 3)), (theirs, (2,))):
             for epoch in epochs:
-                log.lead_in(epoch)
+                log.become_leader(epoch)
                 log.append_own([LogRecord(key=b"k", value=b"%d" % epoch)] * 2, kafka.clock.now_ms())
         theirs.leader_epoch = 3
         set_epoch(kafka, 3)

@@ -333,7 +333,7 @@ async def test_a_follower_that_cannot_keep_what_it_wrote_slowly_copies_with_the_
             raise BatchError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is full")
 
         with monkeypatch.context() as broken:
-            broken.setattr(kafka.core.broker.topics["orders"].copies[0][slow], "append_copied", fails)
+            broken.setattr(kafka.core.broker.topics["orders"].copies[0][slow], "append_as_follower", fails)
             await produce(kafka, leader, acks=1)
             await kafka.clock.advance(1)
         assert copies(kafka)[slow] == 0
