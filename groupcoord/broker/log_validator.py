@@ -196,8 +196,7 @@ class LogValidator:
         source = header.compression
         target = _TARGETS.get(settings.compression_type, source)
         # In a compressed batch that stays as it is, Kafka parses the parts of each record but does not compare them with the
-        # record's
-        # size, and so stores records that cannot be read.
+        # record's size, and so stores records that cannot be read.
         sized = source == Compression.NONE or target != source
         found, data, position = validate_batch_records(batch, header, sized=sized)
         lowest, highest = _timestamps(header, found)

@@ -346,7 +346,7 @@ class ClusterController:
             self._begin_session_end(broker_id, ctx.now_ms)
 
     def _begin_session_end(self, broker_id: int, now_ms: int) -> None:
-        """Start the session timeout of a broker that has become silent; while the controller is away, only note the time."""
+        """Start the session timeout of a silent broker; while the controller is away, watch its replica lag instead."""
         if self._cluster.has_controller:
             key = self._session_key(broker_id)
             self.timers.schedule(key, now_ms + self._session_ms, lambda due: self._session_ends(due, broker_id))
@@ -389,7 +389,7 @@ class ClusterController:
         self._broker.storage.broker_ended(broker_id, in_order=in_order, lost_disk=lost_disk)
 
     def _shut_down_uncleanly(self, ctx: HandlerContext, broker_id: int) -> None:
-        """A killed broker may lack unflushed records, or its disk: remove it from ISR and ELR.
+        """A killed broker may lack unflushed records, or its disk: remove it from the ELR.
 
         Source: ``ReplicationControlManager.handleUncleanBrokerShutdown``.
         """

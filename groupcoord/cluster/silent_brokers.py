@@ -33,7 +33,7 @@ class SilentBrokers:
         self._cluster.unreachable.discard(broker_id)
 
     def ask(self, ctx: HandlerContext, call: Call, request: Any) -> None:
-        """A request to a broker that does not run: queue it if the broker is silent; otherwise it is dropped."""
+        """A request to a broker that does not run: queue it if the broker is silent; otherwise close the connection."""
         asked = self._asked.get(self._cluster.id_of(call))
         if asked is None:
             ctx.close_connection(call, f"broker {self._cluster.id_of(call)} does not run")
