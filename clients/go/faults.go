@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Match says which requests a rule is for; what is empty matches everything.
+// Match says which requests a rule matches; an empty field matches everything.
 type Match struct {
 	Group    string
 	Member   string
@@ -17,7 +17,7 @@ type Match struct {
 	Optional bool
 }
 
-// Rule is a rule that is there.
+// Rule is a rule that was added to the broker.
 type Rule struct {
 	broker *Broker
 	path   string
@@ -79,7 +79,7 @@ func (b *Broker) Fault(api string, match Match, action string, arguments map[str
 	return &Rule{b, fmt.Sprint("/faults/", made.ID)}
 }
 
-// Uses is how often the rule acted.
+// Uses is how often the rule has acted.
 func (r *Rule) Uses() int { return r.state("").Uses }
 
 // WaitActed waits until the rule has acted so often.
@@ -88,10 +88,10 @@ func (r *Rule) WaitActed(count int) { r.wait(fmt.Sprintf("acted=%d", count)) }
 // WaitHeld waits until the rule has held so many requests, and returns those that wait now.
 func (r *Rule) WaitHeld(count int) []Held { return r.wait(fmt.Sprintf("held=%d", count)).Waiting }
 
-// Release lets all go on that wait, in the order they came.
+// Release lets all requests go on that the rule holds, in the order in which they came.
 func (r *Rule) Release() { r.broker.ask("POST", r.path+"/release", map[string]any{}, nil, 0) }
 
-// Remove lets the rule act no more.
+// Remove removes the rule.
 func (r *Rule) Remove() { r.broker.ask("DELETE", r.path, nil, nil, 0) }
 
 func (r *Rule) wait(what string) (state ruleState) {

@@ -40,9 +40,9 @@ type Broker struct {
 	http   *http.Client
 }
 
-// Error is what the server refused, or a wait that was in vain (RFC 9457).
+// Error says that the server refused a request, or that a wait timed out (RFC 9457).
 type Error struct {
-	// Status is the HTTP status: 422 names a wrong field, 409 what the broker refuses, 504 a wait that was in vain.
+	// Status is the HTTP status: 422 for a wrong field, 409 if the broker refuses the request, 504 if a wait timed out.
 	Status int
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
@@ -123,7 +123,7 @@ type Member struct {
 	Assigned   []PartitionOffset `json:"assigned"`
 }
 
-// Deadline is something that will happen if nothing else does.
+// Deadline is a pending timer, such as a session timeout.
 type Deadline struct {
 	AtMs      int64   `json:"at_ms"`
 	InSeconds float64 `json:"in_seconds"`
@@ -167,12 +167,12 @@ func (b *Broker) NewBroker(options ...Option) *Broker {
 	return &other
 }
 
-// End ends a broker that NewBroker made; it returns what went wrong in it, and rules that never acted.
+// End ends a broker that NewBroker made; it returns the unexpected errors of its server, and rules that never acted.
 func (b *Broker) End() []string {
 	return b.problems("DELETE", "")
 }
 
-// Reset brings the broker back to its beginning, in milliseconds; it returns as End.
+// Reset replaces the broker by a fresh one at the same address, in milliseconds; it returns the same as End.
 func (b *Broker) Reset() []string {
 	return b.problems("POST", "/reset")
 }
@@ -185,10 +185,10 @@ func (b *Broker) problems(method, path string) []string {
 	return found.Problems
 }
 
-// Stop closes the ports and all connections; what is stored is kept.
+// Stop stops the broker: it closes its ports and all connections, and keeps its logs.
 func (b *Broker) Stop() { b.ask("POST", "/stop", nil, nil, 0) }
 
-// Restart starts again on the same ports, after Stop: groups are what the log says.
+// Restart starts the broker again on the same ports; groups are loaded from the log.
 func (b *Broker) Restart() { b.ask("POST", "/restart", nil, nil, 0) }
 
 // CreateTopic creates a topic; configs may be nil.
@@ -220,24 +220,24 @@ func (b *Broker) ProduceKeyed(topic, key, value string) {
 	b.ask("POST", "/topics/"+url.PathEscape(topic)+"/records", body, nil, 0)
 }
 
-// Records are the records of a topic, as a reader of what is committed finds them now.
+// Records are the records of a topic that a read_committed consumer can read now.
 func (b *Broker) Records(topic string) (records []Record) {
 	b.ask("GET", "/topics/"+url.PathEscape(topic)+"/records", nil, &records, 0)
 	return records
 }
 
-// Advance lets time pass on a manual clock: everything that falls due happens at its own moment, in order, before this returns.
+// Advance advances a manual clock: every timer that expires runs at its own time, in order, before this returns.
 func (b *Broker) Advance(duration time.Duration) {
 	b.ask("POST", "/clock/advance", map[string]any{"seconds": duration.Seconds()}, nil, 0)
 }
 
-// Deadlines are what will happen if nothing else does, earliest first.
+// Deadlines are the pending timers, earliest first.
 func (b *Broker) Deadlines() (deadlines []Deadline) {
 	b.ask("GET", "/clock/deadlines", nil, &deadlines, 0)
 	return deadlines
 }
 
-// Trace is what happened, with its causes, a line each.
+// Trace is the trace of everything that happened, one line for each entry, with its cause.
 func (b *Broker) Trace() string { return b.text("/trace/text") }
 
 // WhyGeneration is why that generation of a group began.
@@ -245,12 +245,12 @@ func (b *Broker) WhyGeneration(group string, generation int) string {
 	return b.text(fmt.Sprintf("/trace/why?group=%s&generation=%d", url.QueryEscape(group), generation))
 }
 
-// WhyMember is what became of a member of a group: by its member id, instance id or client id.
+// WhyMember explains how a member of a group last joined, left or changed: by its member id, instance id or client id.
 func (b *Broker) WhyMember(group, member string) string {
 	return b.text(fmt.Sprintf("/trace/why?group=%s&member=%s", url.QueryEscape(group), url.QueryEscape(member)))
 }
 
-// Report is what a failed test shows: groups, what is pending, rules that acted, the last of what happened.
+// Report is what a failed test shows: groups, what they wait for, rules that acted, and the end of the trace.
 func (b *Broker) Report() string { return b.text("/report") }
 
 // Group is the group of that name, whether it exists or not.
@@ -276,7 +276,7 @@ func (g *Group) Offsets() (offsets []PartitionOffset) {
 	return offsets
 }
 
-// Lag is how many records are behind the committed offset of each partition.
+// Lag is the number of records after the committed offset of each partition.
 func (g *Group) Lag() (lag []PartitionOffset) {
 	g.broker.ask("GET", g.path+"/lag", nil, &lag, 0)
 	return lag
@@ -312,20 +312,20 @@ func (g *Group) wait(what string) (seen GroupDescription) {
 	return seen
 }
 
-// ExpireMember ends the session of a member now: by its member id, instance id or client id.
+// ExpireMember lets the session of a member time out now: by its member id, instance id or client id.
 func (g *Group) ExpireMember(member string) { g.act("expire-member", map[string]any{"member": member}) }
 
-// FenceMember lets another member take the place of a static member, which is fenced.
+// FenceMember fences a static member: another one takes over its instance id.
 func (g *Group) FenceMember(instanceID string) {
 	g.act("fence-member", map[string]any{"instance_id": instanceID})
 }
 
-// ForceRebalance lets the members join again.
+// ForceRebalance forces a rebalance: the members have to join again.
 func (g *Group) ForceRebalance(reason string) {
 	g.act("force-rebalance", map[string]any{"reason": reason})
 }
 
-// MoveCoordinator lets another broker coordinate this group.
+// MoveCoordinator moves the coordinator of this group to another broker.
 func (g *Group) MoveCoordinator(to int) { g.act("move-coordinator", map[string]any{"to": to}) }
 
 func (g *Group) act(what string, body any) { g.broker.ask("POST", g.path+"/"+what, body, nil, 0) }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NodeState is what a broker of a cluster does: State is "running", "paused", "stopped" or "starting".
+// NodeState is the state of a broker of a cluster: State is "running", "paused", "stopped" or "starting".
 type NodeState struct {
 	ID      int    `json:"id"`
 	Address string `json:"address"`
@@ -18,21 +18,21 @@ type NodeState struct {
 	// CutOffFrom are the ids of other brokers, "clients" and "controller".
 	CutOffFrom []string `json:"cut_off_from"`
 	Copying    bool     `json:"copying"`
-	// SlowDiskMs is how long each of its appends takes; 0: no time.
+	// SlowDiskMs is the delay of each of its appends; 0: none.
 	SlowDiskMs int  `json:"slow_disk_ms"`
 	LostDisk   bool `json:"lost_disk"`
-	// Condition is all of that in words.
+	// Condition is the state and the faults in words.
 	Condition string `json:"condition"`
 }
 
-// ControllerState is what the controller of a cluster does: State is "running", "paused" or "stopped".
+// ControllerState is the state of the controller of a cluster: State is "running", "paused" or "stopped".
 type ControllerState struct {
 	ID    int    `json:"id"`
 	State string `json:"state"`
 	Epoch int    `json:"epoch"`
 }
 
-// Controller is the controller of a cluster: while it is away what needs it waits, and the rest goes on.
+// Controller is the controller of a cluster: while it is down, requests that need it wait, and all others are served.
 type Controller struct {
 	broker *Broker
 }
@@ -40,22 +40,22 @@ type Controller struct {
 // Controller is the controller of this cluster of several brokers: to kill, pause and start it.
 func (b *Broker) Controller() *Controller { return &Controller{b} }
 
-// Describe is what it does now, and in which epoch it was elected.
+// Describe is the controller's state, and the epoch in which it was elected.
 func (c *Controller) Describe() (seen ControllerState) {
 	c.broker.ask("GET", "/controller", nil, &seen, 0)
 	return seen
 }
 
-// Kill ends it without a word.
+// Kill kills the controller.
 func (c *Controller) Kill() ControllerState { return c.act("kill") }
 
 // Start starts it again after Kill, in the next epoch.
 func (c *Controller) Start() ControllerState { return c.act("start") }
 
-// Pause lets it decide nothing until Resume.
+// Pause suspends the controller until Resume.
 func (c *Controller) Pause() ControllerState { return c.act("pause") }
 
-// Resume lets it go on after Pause.
+// Resume ends a Pause.
 func (c *Controller) Resume() ControllerState { return c.act("resume") }
 
 func (c *Controller) act(verb string) (seen ControllerState) {
@@ -63,7 +63,7 @@ func (c *Controller) act(verb string) (seen ControllerState) {
 	return seen
 }
 
-// Node is one broker of a cluster; others lead what it led when it is fenced.
+// Node is one broker of a cluster; when it is fenced, others become leaders of its partitions.
 type Node struct {
 	broker *Broker
 	path   string
@@ -72,50 +72,50 @@ type Node struct {
 // Node is the broker with that id of this cluster: to stop, kill, pause and start it.
 func (b *Broker) Node(id int) *Node { return &Node{b, fmt.Sprintf("/nodes/%d", id)} }
 
-// Describe is what it does now.
+// Describe is the broker's state.
 func (n *Node) Describe() (seen NodeState) {
 	n.broker.ask("GET", n.path, nil, &seen, 0)
 	return seen
 }
 
-// Stop shuts it down in order: others lead what it led.
+// Stop shuts the broker down cleanly: others become leaders of its partitions.
 func (n *Node) Stop() NodeState { return n.act("stop") }
 
-// Kill ends it without a word: it is fenced when its session ends.
+// Kill kills the broker: it is fenced when its session expires.
 func (n *Node) Kill() NodeState { return n.act("kill") }
 
-// Pause lets it say nothing until Resume; its connections stay open.
+// Pause suspends the broker until Resume; its connections stay open.
 func (n *Node) Pause() NodeState { return n.act("pause") }
 
-// Resume lets it go on after Pause.
+// Resume ends a Pause.
 func (n *Node) Resume() NodeState { return n.act("resume") }
 
-// Start starts it again; after Kill first when its session has ended.
+// Start starts the broker again; after Kill it has to wait until its old session has expired.
 func (n *Node) Start() NodeState { return n.act("start") }
 
-// StopCopying lets it copy nothing from leaders until CopyAgain.
+// StopCopying stops the broker's replication from leaders until CopyAgain.
 func (n *Node) StopCopying() NodeState { return n.act("stop-copying") }
 
-// CopyAgain lets it copy from leaders again.
+// CopyAgain resumes the broker's replication from leaders.
 func (n *Node) CopyAgain() NodeState { return n.act("copy-again") }
 
-// CutOff cuts the network between it and a peer: the id of another broker, "clients" or "controller".
+// CutOff cuts the network between the broker and a peer: the id of another broker, "clients" or "controller".
 func (n *Node) CutOff(peer string) NodeState { return n.act("cut-off?peer=" + url.QueryEscape(peer)) }
 
-// Reconnect mends what CutOff has cut.
+// Reconnect ends a CutOff.
 func (n *Node) Reconnect(peer string) NodeState {
 	return n.act("reconnect?peer=" + url.QueryEscape(peer))
 }
 
-// SlowDisk lets everything that it appends take so long on the clock of the cluster; 0 ends that.
+// SlowDisk delays each append of the broker by so long on the clock of the cluster; 0 ends that.
 func (n *Node) SlowDisk(each time.Duration) NodeState {
 	return n.act(fmt.Sprintf("slow-disk?seconds=%g", each.Seconds()))
 }
 
-// LoseDisk lets it lose its disk, while it is stopped or killed.
+// LoseDisk deletes the data of the broker, while it is stopped or killed.
 func (n *Node) LoseDisk() NodeState { return n.act("lose-disk") }
 
-// Unregister lets the controller forget it.
+// Unregister unregisters the broker at the controller.
 func (n *Node) Unregister() NodeState { return n.act("unregister") }
 
 // WaitFenced waits until the controller has fenced it.

@@ -1,5 +1,5 @@
-"""Control over HTTP: what ``groupcoord.Cluster`` offers to a test in Python, for tests in every language.
+"""The control API: ``groupcoord.Cluster`` over HTTP, for tests in languages other than Python.
 
-``groupcoord serve --control`` serves it (:mod:`groupcoord.control.serving`), and :mod:`groupcoord.control.client` is a client.
-docs/control.md shows it. Needs ``groupcoord[control]``.
+``groupcoord serve --control`` serves it (:mod:`groupcoord.control.serving`); :mod:`groupcoord.control.client` is a client in
+Python. docs/control.md is its guide. Needs ``groupcoord[control]``.
 """

@@ -1,5 +1,5 @@
-"""Who may use the control API: who has the token, and without one only programs of this machine, not web pages; and how large
-a body may be."""
+"""ASGI middleware that protects the control API: it checks the bearer token, or, if none is set, that the request comes from
+this machine and not from a web page; and it limits the size of a request body."""
 
 import hmac
 import ipaddress
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
-from groupcoord.control.problems import ProblemError
+from groupcoord.control.problem_documents import ProblemError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -18,16 +18,16 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
-"""Of a larger body no more is read."""
+"""The largest request body that is accepted; reading stops there."""
 OPEN_PATHS = frozenset({"/health", "/page/"})
-"""What needs no token: containers are asked for their health without one; the page asks a person for the token."""
+"""Paths that need no token: health checks of containers send none, and the page itself asks its user for the token."""
 
 
 class AccessControl:
-    """Lets through to ``app`` what is allowed; the rest gets a problem document.
+    """Passes allowed requests to ``app`` and answers all others with a problem document.
 
-    Without a ``token``, a name other than that of this machine in ``Host`` or ``Origin`` means that a web page asks, by a name
-    that it made lead here (DNS rebinding), or across sites: it is refused.
+    Without a ``token``, a request is refused if its ``Host`` or ``Origin`` names another host than this machine: it then comes
+    from a web page, by DNS rebinding or across sites.
     """
 
     def __init__(self, app: App, token: str | None) -> None:
@@ -35,7 +35,7 @@ class AccessControl:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request, as ASGI says."""
         problem = self._problem_of(scope["path"], Headers(scope=scope)) if scope["type"] == "http" else None
         if problem is None:
             await self._app(scope, _limited(receive), send)
@@ -63,7 +63,7 @@ def _foreign(headers: Headers) -> ProblemError | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Is it a name or an address by which only this machine is reached?"""
+    """Is ``host`` ``localhost``, a name below it, or a loopback address?"""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -73,7 +73,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _limited(receive: Receive) -> Receive:
-    """``receive``, up to so many bytes."""
+    """``receive``, which raises HTTPException (413) beyond MOST_BODY_BYTES."""
     seen = 0
 
     async def next_part() -> MutableMapping[str, Any]:

@@ -1,4 +1,5 @@
-"""The application: every operation at the root, about the first broker, and once more under ``/brokers/NAME``."""
+"""The FastAPI application of the control API. Each operation exists twice: at the root for the first broker, and under
+``/brokers/NAME`` for the broker of that name."""
 
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -7,13 +8,13 @@ from typing import Any, cast
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
-from groupcoord.control import problems
+from groupcoord.control import problem_documents
 from groupcoord.control.access import AccessControl
 from groupcoord.control.controlled_cluster import DEFAULT, ControlledClusters
+from groupcoord.control.escaped_slashes import EscapedSlashes
 from groupcoord.control.models import Problem
-from groupcoord.control.path_names import EscapedSlashes
-from groupcoord.control.problems import MEDIA_TYPE, TITLES
-from groupcoord.control.routes.appends import appends
+from groupcoord.control.problem_documents import MEDIA_TYPE, TITLES
+from groupcoord.control.routes.append_rules import appends
 from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock
 from groupcoord.control.routes.controller import controller
@@ -26,20 +27,20 @@ from groupcoord.control.routes.trace import trace
 from groupcoord.control.routes.transactions import transactions
 
 DESCRIPTION = """\
-What `groupcoord.Cluster` offers to a test in Python, for tests in every language: topics, groups, waits, time, faults and the
-trace of a broker.
+What `groupcoord.Cluster` offers to a test in Python, for tests in every language: topics, groups, waits, the clock, faults and
+the trace of a broker.
 
-Paths at the root speak of the first broker, which is called `default`. Every path but those of `/brokers` and `/health` also
-exists under `/brokers/NAME`, and then speaks of that broker: it is another server, with that base URL.
+Paths at the root are about the first broker, which is called `default`. Every path except those of `/brokers` and `/health`
+also exists under `/brokers/NAME` and is then about that broker: use it as the base URL.
 
-Errors are problem documents (RFC 9457), `application/problem+json`, that name the field and say what would be right."""
+Errors are problem documents (RFC 9457), `application/problem+json`, that name the wrong field and say what would be right."""
 
 
-_DONE = {"200": "Done", "201": "Made", "204": "Done, with nothing to tell"}
+_DONE = {"200": "Done", "201": "Created", "204": "Done, without a response body"}
 
 
 class ControlApp(FastAPI):
-    """FastAPI with every problem described once."""
+    """FastAPI whose OpenAPI description defines each problem response once, and refers to it from the operations."""
 
     def openapi(self) -> dict[str, Any]:
         """The description of the API (OpenAPI 3.1)."""
@@ -62,13 +63,13 @@ class ControlApp(FastAPI):
 
 
 def create_app(clusters: ControlledClusters, *, token: str | None = None, page: str | None = None) -> ControlApp:
-    """The application that controls ``clusters``; with a ``token``, for those who have it alone. ``page`` is the HTML of a
-    live page."""
+    """The application that controls ``clusters``. With a ``token``, requests must carry it. ``page`` is the HTML of the live
+    page, which is served only if it is given."""
     app = ControlApp(
         title="groupcoord control API",
         version=version("groupcoord"),
         description=DESCRIPTION,
-        docs_url=None,  # these two pages take their scripts from elsewhere
+        docs_url=None,  # FastAPI's two pages load scripts from the internet
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
@@ -84,7 +85,7 @@ def create_app(clusters: ControlledClusters, *, token: str | None = None, page: 
     app.state.clusters = clusters
     app.add_middleware(EscapedSlashes)
     app.add_middleware(AccessControl, token=token)
-    problems.install(app)
+    problem_documents.install(app)
     methods_of: dict[str, set[str]] = {}
     for router, prefix in (*_mounted(), *(() if page is None else ((page_routes(page), ""),))):
         app.include_router(router, prefix=prefix, include_in_schema=not prefix)

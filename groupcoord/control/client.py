@@ -1,4 +1,4 @@
-"""A client of the control API, without asyncio::
+"""A synchronous client of the control API::
 
     with ControlClient("http://127.0.0.1:9093") as control:
         with control.create_broker(topics={"orders": 6}, clock="manual") as kafka:
@@ -19,7 +19,6 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.control.controlled_node import ControlledController, ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
     Clock,
@@ -41,17 +40,18 @@ from groupcoord.control.models import (
     TopicState,
     Transaction,
 )
+from groupcoord.control.node_client import ControlledController, ControlledNode
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 A = TypeVar("A")
 
 _ENTRY = 'data: {"seq"'
 GRACE_S = 30.0
-"""How much longer than a wait an answer may take (seconds)."""
+"""How long the client waits for a response beyond the ``timeout`` of a wait (seconds)."""
 
 
 class ControlError(Exception):
-    """The control API refuses something; the text says what, and ``problem`` which fields."""
+    """The control API refused a request; the text says why, and ``problem`` names the wrong fields."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(f"{problem.status} {problem.title}: {problem.detail}")
@@ -62,7 +62,7 @@ class ControlClient:
     """Controls the broker at ``base_url``, such as ``http://127.0.0.1:9093`` or ``http://127.0.0.1:9093/brokers/a``.
 
     Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError, which says what the broker waits for.
-    Every method raises ControlError for what is refused, and httpx.TransportError if nobody answers.
+    Every method raises ControlError if the request is refused, and httpx.TransportError if the server cannot be reached.
     """
 
     def __init__(self, base_url: str, token: str | None = None) -> None:
@@ -91,7 +91,7 @@ class ControlClient:
     def request(
         self, method: str, path: str, body: Any = None, *, timeout: float | None = None, **query: Any
     ) -> httpx.Response:
-        """The answer to any request. Parameters that are None are left out; ``timeout`` is that of a wait."""
+        """Send any request. Query parameters that are None are left out; ``timeout`` is that of a wait (seconds)."""
         if timeout is not None:
             query["timeout"] = f"{timeout:f}s"
         given = {name: _parameter(value) for name, value in query.items() if value is not None}
@@ -101,12 +101,12 @@ class ControlClient:
         return answer
 
     def read(self, kind: type[A], method: str, path: str, body: Any = None, **options: Any) -> A:
-        """As ``request``, with the answer as a ``kind``."""
+        """As ``request``, with the JSON of the response parsed as a ``kind``."""
         return TypeAdapter(kind).validate_json(self.request(method, path, body, **options).content)
 
     @contextmanager
     def stream(self, path: str, query: Mapping[str, Any]) -> Iterator[Iterator[str]]:
-        """The lines of an answer that goes on."""
+        """The lines of a streamed response, as they come."""
         with self._http.stream("GET", path, params=dict(query), timeout=httpx.Timeout(GRACE_S)) as answer:
             if not answer.is_success:
                 answer.read()
@@ -116,7 +116,7 @@ class ControlClient:
     # Brokers.
 
     def status(self) -> Status:
-        """Where the broker listens, and what it has."""
+        """The broker's addresses, clock, topics and groups."""
         return self.read(Status, "GET", "/status")
 
     @property
@@ -125,16 +125,16 @@ class ControlClient:
         return self.status().address
 
     def list_brokers(self) -> list[Status]:
-        """All brokers of the process."""
+        """All brokers of the server process."""
         return self.read(list[Status], "GET", "/brokers")
 
     def broker(self, name: str) -> "ControlClient":
-        """A client for that broker; this one has to be for the first one."""
+        """A client for the broker of that name. Call it on the client of the first broker."""
         return ControlClient(f"{self.base_url}/brokers/{quote(name, safe='')}", self._token)
 
     @contextmanager
     def create_broker(self, **settings: Any) -> "Iterator[ControlClient]":
-        """One more broker, which ends with the block, and a client for it; ``settings`` are those of NewBroker."""
+        """A client for one more broker, which exists while the block runs; ``settings`` are the fields of NewBroker."""
         body = NewBroker(**settings).model_dump(exclude_unset=True)
         made = self.read(Status, "POST", "/brokers", body)
         with self.broker(made.name) as client:
@@ -144,27 +144,27 @@ class ControlClient:
                 self.delete_broker(made.name)
 
     def delete_broker(self, name: str) -> list[str]:
-        """End that broker; returns what went wrong in its server that should not have."""
+        """End that broker; returns the unexpected errors of its server."""
         return self.read(Problems, "DELETE", f"/brokers/{quote(name, safe='')}").problems
 
     def check(self) -> list[str]:
-        """What a test should hear of: errors of the server, and rules that never acted."""
+        """What should fail a test: unexpected errors of the server, and rules that never acted."""
         return self.read(Problems, "POST", "/check").problems
 
     def reset(self) -> list[str]:
-        """Make it a fresh broker at the same address; returns what ``check`` would have."""
+        """Replace it by a fresh broker at the same address; returns what ``check`` would have returned."""
         return self.read(Problems, "POST", "/reset").problems
 
     def stop(self) -> None:
-        """Close its port and all connections."""
+        """Stop the broker: close its port and all connections."""
         self.request("POST", "/stop")
 
     def restart(self) -> Status:
-        """Stop it, and start it again on the same port."""
+        """Stop the broker, and start it again on the same port."""
         return self.read(Status, "POST", "/restart")
 
     def report(self, *, after: int = 0) -> str:
-        """What a failed test shows."""
+        """The report that a failed test shows, as text."""
         return self.request("GET", "/report", after=after).text
 
     def node(self, node_id: int) -> ControlledNode:
@@ -174,22 +174,22 @@ class ControlClient:
     # Topics.
 
     def list_topics(self, *, internal: bool = False) -> list[TopicState]:
-        """All topics; with ``internal`` those of Kafka, too."""
+        """All topics; with ``internal`` also Kafka's internal ones."""
         return self.read(list[TopicState], "GET", "/topics", internal=internal)
 
     def topic(self, name: str) -> TopicState:
-        """A topic."""
+        """The topic of that name, with its partitions."""
         return self.read(TopicState, "GET", _path("topics", name))
 
     def create_topic(
         self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
     ) -> TopicState:
-        """Create a topic, with ``configs`` of its own."""
+        """Create a topic; ``configs`` are topic configs."""
         body = {"name": name, "partitions": partitions, "configs": dict(configs or {})}
         return self.read(TopicState, "POST", "/topics", body)
 
     def add_partitions(self, topic: str, more: int) -> TopicState:
-        """Give ``topic`` so many more partitions."""
+        """Add ``more`` partitions to ``topic``."""
         return self.read(TopicState, "POST", _path("topics", topic, "partitions"), {"more": more})
 
     def delete_topic(self, topic: str) -> None:
@@ -197,7 +197,7 @@ class ControlClient:
         self.request("DELETE", _path("topics", topic))
 
     def move_leader(self, topic: str, partition: int, to: int) -> TopicState:
-        """Let the broker with the id ``to`` lead a partition."""
+        """Make the broker with the id ``to`` the leader of a partition."""
         return self.read(TopicState, "POST", _path("topics", topic, "leader"), {"partition": partition, "to": to})
 
     def produce(
@@ -208,7 +208,7 @@ class ControlClient:
         partition: int | None = None,
         records: Iterable[RecordData] = (),
     ) -> list[RecordPlace]:
-        """Append ``values``, and ``records``, which have more to say; returns where each of them is."""
+        """Append ``values``, and ``records`` with keys, headers and so on of their own; returns the offset of each."""
         given = [RecordData(value=value, key=key, partition=partition) for value in values]
         body = {"records": [each.model_dump(exclude_none=True) for each in (*given, *records)]}
         return self.read(list[RecordPlace], "POST", _path("topics", topic, "records"), body)
@@ -216,7 +216,7 @@ class ControlClient:
     def records(
         self, topic: str, partition: int | None = None, *, isolation: str = "read_committed"
     ) -> list[RecordAnswer]:
-        """The records of ``topic``, as a reader of that isolation level finds them now."""
+        """The records of ``topic`` that a consumer of that isolation level can read now."""
         path = _path("topics", topic, "records")
         return self.read(list[RecordAnswer], "GET", path, partition=partition, isolation=isolation)
 
@@ -229,7 +229,7 @@ class ControlClient:
         isolation: str = "read_committed",
         timeout: float | None = None,
     ) -> list[RecordAnswer]:
-        """Wait until ``records`` finds at least ``count``; returns them."""
+        """Wait until ``records`` returns at least ``count``; returns them."""
         path, asked = _path("topics", topic, "wait"), {"partition": partition, "isolation": isolation}
         return self.read(list[RecordAnswer], "GET", path, timeout=timeout, count=count, **asked)
 
@@ -248,7 +248,7 @@ class ControlClient:
         return self.read(list[Transaction], "GET", "/transactions")
 
     def transaction(self, transactional_id: str) -> "ControlledTransaction":
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
         return ControlledTransaction(self, transactional_id)
 
 
@@ -260,7 +260,7 @@ class ControlledGroup:
         self._client = client
 
     def describe(self) -> Group:
-        """The group as it is now; its state is Dead if there is none."""
+        """The group as it is now; its state is Dead if it does not exist."""
         return self._client.read(Group, "GET", _path("groups", self.name))
 
     def offsets(self) -> list[Offset]:
@@ -268,7 +268,7 @@ class ControlledGroup:
         return self._client.read(list[Offset], "GET", _path("groups", self.name, "offsets"))
 
     def lag(self) -> list[Lag]:
-        """How far it is behind on each partition."""
+        """The lag of each partition."""
         return self._client.read(list[Lag], "GET", _path("groups", self.name, "lag"))
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> list[Offset]:
@@ -277,7 +277,7 @@ class ControlledGroup:
         return self._client.read(list[Offset], "PUT", _path("groups", self.name, "offsets"), {"offsets": each})
 
     def delete_offsets(self, *partitions: TopicPartition) -> None:
-        """Delete what is committed for ``partitions``, such as ``("orders", 0)``."""
+        """Delete the committed offsets of ``partitions``, such as ``("orders", 0)``."""
         named = [f"{topic}:{number}" for topic, number in partitions]
         self._client.request("DELETE", _path("groups", self.name, "offsets"), partition=named)
 
@@ -295,7 +295,7 @@ class ControlledGroup:
         epoch: int | None = None,
         timeout: float | None = None,
     ) -> Group:
-        """Wait until it is Stable, with so many members and in that generation, or at that epoch, or later, if given."""
+        """Wait until it is Stable; if given, with so many ``members``, in that ``generation`` or ``epoch`` or a later one."""
         stable = "any" if members is None else members
         return self._wait(timeout, stable=stable, generation=generation, epoch=epoch)
 
@@ -308,7 +308,7 @@ class ControlledGroup:
         return self._wait(timeout, epoch=number)
 
     def wait_reconciled(self, *members: str, epoch: int | None = None, timeout: float | None = None) -> Group:
-        """Wait until ``members`` of a consumer group, or all, have what they should."""
+        """Wait until ``members`` of a consumer group, or all, have reached their target assignment."""
         return self._wait(timeout, reconciled=",".join(members) or "all", epoch=epoch)
 
     def wait_rebalancing(self, *, timeout: float | None = None) -> Group:
@@ -333,31 +333,31 @@ class ControlledGroup:
     # Acting.
 
     def remove_member(self, member: str) -> Group:
-        """Remove it as an administrator does."""
+        """Remove a member, as an administrator does."""
         return self._act("remove-member", {"member": member})
 
     def expire_member(self, member: str) -> Group:
-        """Its session ends now."""
+        """Let the session of a member time out now."""
         return self._act("expire-member", {"member": member})
 
     def fence_member(self, instance_id: str) -> Group:
-        """Another member takes the place of that static one."""
+        """Let another member take over that group.instance.id, so that the static member is fenced."""
         return self._act("fence-member", {"instance_id": instance_id})
 
     def force_rebalance(self, reason: str = "the test wants it") -> Group:
-        """The members have to join again."""
+        """Start a rebalance: the members of the classic group have to join again."""
         return self._act("force-rebalance", {"reason": reason})
 
     def unload_coordinator(self) -> Group:
-        """The broker coordinates it no longer, until ``load_coordinator``."""
+        """Unload the coordinator of the group, until ``load_coordinator``."""
         return self._act("unload-coordinator")
 
     def load_coordinator(self) -> Group:
-        """The broker coordinates it again."""
+        """Load the coordinator of the group again."""
         return self._act("load-coordinator")
 
     def move_coordinator(self, to: int) -> Group:
-        """The broker with the id ``to`` coordinates it."""
+        """Move the coordinator of the group to the broker with the id ``to``."""
         return self._act("move-coordinator", {"to": to})
 
     def _act(self, verb: str, body: Any = None) -> Group:
@@ -372,7 +372,7 @@ class ControlledTransaction:
         self._client = client
 
     def describe(self) -> Transaction:
-        """It as it is now; its state is Dead if there is none."""
+        """The transactional id as it is now; its state is Dead if it does not exist."""
         return self._client.read(Transaction, "GET", _path("transactions", self.name))
 
     def wait_state(self, *states: str, timeout: float | None = None) -> Transaction:
@@ -384,11 +384,11 @@ class ControlledTransaction:
         return self._wait(timeout, ongoing=",".join(topics) or "any")
 
     def wait_committed(self, *, timeout: float | None = None) -> Transaction:
-        """Wait until the last one is committed, and all partitions know."""
+        """Wait until its last transaction is committed, with a transaction marker in every partition."""
         return self._wait(timeout, committed=True)
 
     def wait_aborted(self, *, timeout: float | None = None) -> Transaction:
-        """Wait until the last one is aborted, and all partitions know."""
+        """Wait until its last transaction is aborted, with a transaction marker in every partition."""
         return self._wait(timeout, aborted=True)
 
     def _wait(self, timeout: float | None, **condition: Any) -> Transaction:
@@ -396,19 +396,19 @@ class ControlledTransaction:
         return self._client.read(Transaction, "GET", path, timeout=timeout, **condition)
 
     def abort(self) -> Transaction:
-        """Let the coordinator abort the open transaction."""
+        """Make the coordinator abort the open transaction."""
         return self._act("abort")
 
     def unload_coordinator(self) -> Transaction:
-        """The broker coordinates it no longer, until ``load_coordinator``."""
+        """Unload the transaction coordinator of the id, until ``load_coordinator``."""
         return self._act("unload-coordinator")
 
     def load_coordinator(self) -> Transaction:
-        """The broker coordinates it again."""
+        """Load the transaction coordinator of the id again."""
         return self._act("load-coordinator")
 
     def move_coordinator(self, to: int) -> Transaction:
-        """The broker with the id ``to`` coordinates it."""
+        """Move the transaction coordinator of the id to the broker with the id ``to``."""
         return self._act("move-coordinator", {"to": to})
 
     def _act(self, verb: str, body: Any = None) -> Transaction:
@@ -422,19 +422,19 @@ class ControlledClock:
         self._client = client
 
     def now_ms(self) -> int:
-        """The present time of the broker: milliseconds since 1970."""
+        """The time of the broker's clock: milliseconds since 1970."""
         return self._client.read(Clock, "GET", "/clock").now_ms
 
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[Deadline]:
-        """What will happen if nothing else does, earliest first."""
+        """The pending deadlines (session timeouts and other timers), earliest first."""
         return self._client.read(list[Deadline], "GET", "/clock/deadlines", group=group, everything=everything)
 
     def advance(self, seconds: float, *, heartbeats: bool = True) -> Clock:
-        """Let time pass on a manual clock; all that falls due has happened when this returns."""
+        """Advance a manual clock; every timer that expires has run when this returns."""
         return self._client.read(Clock, "POST", "/clock/advance", {"seconds": seconds, "heartbeats": heartbeats})
 
     def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> Deadline:
-        """Let time pass until the next deadline, that included; returns what it was."""
+        """Advance a manual clock to the next deadline and let it expire; returns the deadline."""
         body = {"group": group, "heartbeats": heartbeats}
         return self._client.read(Deadline, "POST", "/clock/advance-to-next", body)
 
@@ -455,42 +455,42 @@ class ControlledFaults:
         return self._client.read(list[FaultRuleState], "GET", "/faults")
 
     def rule(self, rule: int) -> FaultRuleState:
-        """What became of a rule."""
+        """The state of a rule, and how often it has acted."""
         return self._client.read(FaultRuleState, "GET", _path("faults", rule))
 
     def remove(self, rule: int) -> None:
-        """It acts no more, and what it holds goes on."""
+        """Remove a rule; the requests that it holds go on."""
         self._client.request("DELETE", _path("faults", rule))
 
     def remove_all(self) -> None:
-        """No rule acts any more, and what they hold goes on."""
+        """Remove all rules; the requests that they hold go on."""
         self._client.request("DELETE", "/faults")
 
     def acted(self, rule: int, count: int = 1, *, timeout: float | None = None) -> FaultRuleState:
-        """Wait until it has acted ``count`` times in all."""
+        """Wait until the rule has acted ``count`` times in all."""
         return self._client.read(FaultRuleState, "GET", _path("faults", rule, "wait"), timeout=timeout, acted=count)
 
     def wait(self, rule: int, count: int = 1, *, timeout: float | None = None) -> list[HeldRequest]:
-        """Wait until ``count`` requests were held in all; returns those that wait now."""
+        """Wait until the rule has held ``count`` requests in all; returns those that it holds now."""
         path = _path("faults", rule, "wait")
         return self._client.read(FaultRuleState, "GET", path, timeout=timeout, held=count).waiting
 
     def waiting(self, rule: int) -> list[HeldRequest]:
-        """What it holds now."""
+        """The requests and responses that the rule holds now."""
         return self._client.read(list[HeldRequest], "GET", _path("faults", rule, "waiting"))
 
     def release(self, rule: int, order: Sequence[int] | None = None) -> FaultRuleState:
-        """Let go on what it holds: in the order in which it came, or by these indexes into ``waiting``."""
+        """Release what the rule holds: in the order in which it came, or in the ``order`` of these indexes into ``waiting``."""
         body = {"order": None if order is None else list(order)}
         return self._client.read(FaultRuleState, "POST", _path("faults", rule, "release"), body)
 
     def explain(self, api: str, request: Mapping[str, Any], **more: Any) -> str:
-        """What each rule would do with that request if it came now, and why."""
+        """What each rule would do with that request if it were sent now, and why."""
         return self._client.request("POST", "/faults/explain", {"api": api, "request": dict(request), **more}).text
 
 
 class ControlledAppends:
-    """``control.appends``: rules for the appends of coordinators; a rule is named by its ``id``."""
+    """``control.appends``: rules that fail or hold the appends of coordinators; a rule is named by its ``id``."""
 
     def __init__(self, client: ControlClient) -> None:
         self._client = client
@@ -498,12 +498,12 @@ class ControlledAppends:
     def fail(
         self, error: str, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> AppendRuleState:
-        """Let the next appends fail with ``error``."""
+        """Add a rule that fails the next appends with ``error``."""
         about = {"group": group, "transactional_id": transactional_id, "times": times}
         return self._client.read(AppendRuleState, "POST", "/appends", {"do": "fail", "error": error, **about})
 
     def hold(self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1) -> AppendRuleState:
-        """Let the next appends wait."""
+        """Add a rule that holds the next appends until ``release`` or ``fail_held``."""
         about = {"group": group, "transactional_id": transactional_id, "times": times}
         return self._client.read(AppendRuleState, "POST", "/appends", {"do": "hold", **about})
 
@@ -513,7 +513,7 @@ class ControlledAppends:
         return self._client.read(list[AppendRuleState], "GET", "/appends")
 
     def rule(self, rule: int) -> AppendRuleState:
-        """What became of a rule."""
+        """The state of a rule, and how often it has acted."""
         return self._client.read(AppendRuleState, "GET", _path("appends", rule))
 
     def remove(self, rule: int) -> None:
@@ -521,19 +521,19 @@ class ControlledAppends:
         self._client.request("DELETE", _path("appends", rule))
 
     def acted(self, rule: int, count: int = 1, *, timeout: float | None = None) -> AppendRuleState:
-        """Wait until it has applied to ``count`` appends in all."""
+        """Wait until the rule has applied to ``count`` appends in all."""
         return self._client.read(AppendRuleState, "GET", _path("appends", rule, "wait"), timeout=timeout, acted=count)
 
     def wait(self, rule: int, count: int = 1, *, timeout: float | None = None) -> AppendRuleState:
-        """Wait until it holds ``count`` appends."""
+        """Wait until the rule holds ``count`` appends."""
         return self._client.read(AppendRuleState, "GET", _path("appends", rule, "wait"), timeout=timeout, held=count)
 
     def release(self, rule: int) -> AppendRuleState:
-        """Let all that it holds be stored."""
+        """Store all appends that the rule holds."""
         return self._client.read(AppendRuleState, "POST", _path("appends", rule, "release"))
 
     def fail_held(self, rule: int, error: str) -> AppendRuleState:
-        """Let all that it holds fail with ``error``."""
+        """Fail all appends that the rule holds with ``error``."""
         return self._client.read(AppendRuleState, "POST", _path("appends", rule, "fail"), {"error": error})
 
 
@@ -544,12 +544,12 @@ class ControlledTrace:
         self._client = client
 
     def entries(self, **asked: Any) -> Entries:
-        """Its entries; ``asked`` are ``event``, ``group``, ``member``, ``transaction``, ``where``, ``since``, ``until``,
-        ``after`` and ``limit``."""
+        """The entries of the trace; ``asked`` are ``event``, ``group``, ``member``, ``transaction``, ``where``, ``since``,
+        ``until``, ``after`` and ``limit``."""
         return self._client.read(Entries, "GET", "/trace", **asked)
 
     def text(self, **asked: Any) -> str:
-        """It for people; ``asked`` are ``group``, ``transaction``, ``since``, ``until``, ``limit`` and ``fold``."""
+        """The trace as text; ``asked`` are ``group``, ``transaction``, ``since``, ``until``, ``limit`` and ``fold``."""
         return self._client.request("GET", "/trace/text", **asked).text
 
     def mermaid(self, **asked: Any) -> str:
@@ -557,7 +557,7 @@ class ControlledTrace:
         return self._client.request("GET", "/trace/mermaid", **asked).text
 
     def file(self) -> str:
-        """What ``groupcoord.Trace.load`` reads."""
+        """The trace in its file format, which ``groupcoord.Trace.load`` reads."""
         return self._client.request("GET", "/trace/file").text
 
     def why(
@@ -575,7 +575,7 @@ class ControlledTrace:
         return self._client.request("GET", "/trace/why", **asked).text
 
     def follow(self, **asked: Any) -> Generator[Entry, None, None]:
-        """Each entry, those that there are first, then as they come; it ends when the broker does."""
+        """Every entry of the trace: those that exist, then new ones as they come, until the broker ends."""
         with self._client.stream("/trace/stream", asked) as lines:
             for line in lines:
                 if line.startswith(_ENTRY):
@@ -591,7 +591,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _raise_problem(answer: httpx.Response) -> None:
-    """Raises ControlError, or WaitTimeoutError for a wait that was in vain."""
+    """Raises WaitTimeoutError for a wait that timed out (504), and ControlError for any other error response."""
     if answer.is_success:
         return
     problem = Problem.model_validate_json(answer.content)

@@ -1,4 +1,4 @@
-"""The clusters that are controlled over HTTP, by their names: each with a port of its own, all in one process."""
+"""The clusters that the control API controls, by name; all run in one process, each on a port of its own."""
 
 import asyncio
 import logging
@@ -15,30 +15,30 @@ from groupcoord.testing.wait_reasons import wait_reasons
 logger = logging.getLogger(__name__)
 
 DEFAULT = "default"
-"""The name of the first one, which the paths at the root speak of."""
+"""The name of the first cluster, which the paths at the root are about."""
 
 
 class ControlledCluster(Cluster):
-    """A cluster with a ``name``. ``rules`` are fault rules that it begins with, also after a reset; ``settings`` are those of
-    Cluster, and its errors, too."""
+    """A Cluster with a ``name``. ``rules`` are fault rules that are there from the start and again after each reset.
+    ``settings`` are the arguments of Cluster; raises what Cluster raises."""
 
     def __init__(self, name: str, *, rules: Sequence[NamedRule] = (), **settings: Any) -> None:
         super().__init__(**settings)
         self.name = name
         self.host: str = self._settings["host"]
-        """Where it listens."""
+        """The address on which it listens."""
         self.mode: ClockName = self._settings["mode"].value
         """``real``, ``manual`` or ``fast``."""
         self.speed: float | None = self._settings["speed"] if self.mode == "fast" else None
-        """How many times as fast as the wall clock its clock runs, if it is fast."""
+        """How many times as fast as the wall clock a ``fast`` clock runs; None for other clocks."""
         self.run = 0
-        """How often it was begun: 1, and 1 more with each reset. Numbers of entries of its trace begin anew with each."""
+        """1 after the start, and 1 more with each reset. Trace entries are numbered from 1 again in each run."""
         self.appends: list[AppendRule] = []
-        """All rules for appends since it began; the number of a rule in paths is its place, counted from 1."""
+        """All append rules that were added since the start or reset; paths name a rule by its position, counted from 1."""
         self.changing = asyncio.Lock()
-        """Held by who moves its time, or stops, starts or resets it: one after the other."""
+        """Held while a request advances the clock, or stops, starts or resets the cluster: one at a time."""
         self.ending = asyncio.Event()
-        """Set when it ends: what waits for something of it then waits no longer."""
+        """Set when the cluster ends; every request that waits for something then returns."""
         self._rules = rules
         self._trace_listeners: set[Callable[[], None]] = set()
 
@@ -54,17 +54,17 @@ class ControlledCluster(Cluster):
         self.trace.on_entry(self._tell_of_entry)
 
     async def reset(self, *, rules: bool = False) -> None:
-        """As of Cluster; the rules that it began with are there again."""
+        """As Cluster.reset, and the fault rules of the start are there again."""
         await super().reset(rules=rules)
         self._begin()
         self._tell_of_entry()
 
     async def end(self) -> list[Exception]:
-        """Stop for good; returns what went wrong in the server that should not have and was not told yet."""
+        """Stop for good; returns the unexpected errors of the server that were not reported before."""
         return [*self._problems, *await self._engine.end()][self._told :]
 
     async def problems(self) -> list[str]:
-        """What ``check`` would raise, in words: errors of the server, which are told once, and rules that never acted."""
+        """What ``check`` would raise, in words: errors of the server, each reported once, and rules that never acted."""
         found = []
         try:
             await self.check(rules=False)
@@ -76,16 +76,16 @@ class ControlledCluster(Cluster):
 
     @property
     def is_up(self) -> bool:
-        """Does it listen? Not after ``stop``."""
+        """Does the cluster listen? Not after ``stop``."""
         return self._engine.is_up
 
     @property
     def listener_addresses(self) -> dict[str, list[str]]:
-        """The addresses of each listener by its name."""
+        """The addresses of each listener, by the listener's name."""
         return self._engine.server.listener_addresses
 
     def group_names(self) -> list[str]:
-        """All groups."""
+        """The names of all groups."""
         return self._engine.group_names()
 
     def transactional_ids(self) -> list[str]:
@@ -93,15 +93,15 @@ class ControlledCluster(Cluster):
         return self._engine.transactional_ids()
 
     def pending(self) -> list[str]:
-        """What its groups and transactions wait for, in words."""
+        """What groups and transactions wait for, in words."""
         return wait_reasons(self._engine)
 
     def topic_names(self) -> list[str]:
-        """All topics, those of Kafka itself last."""
+        """The names of all topics, Kafka's internal ones last."""
         return sorted(self._partition_counts(), key=lambda name: (name.startswith("__"), name))
 
     def on_trace(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` when the trace has a new entry, or begins anew; returns a function that ends this."""
+        """Call ``listener`` when the trace gets an entry or starts again; returns a function that removes the listener."""
         self._trace_listeners.add(listener)
         return lambda: self._trace_listeners.discard(listener)
 
@@ -110,7 +110,8 @@ class ControlledCluster(Cluster):
             listener()
 
     def watch_storage(self, stop: Callable[[], None]) -> None:
-        """If there is a data directory: log what was found there and what is short, and call ``stop`` if its disk fails."""
+        """If there is a data directory: log what its recovery found and when disk space gets short, and call ``stop`` if its
+        disk fails."""
         directory = self._engine.data_directory
         if directory is not None:
             for finding in directory.findings:
@@ -119,37 +120,37 @@ class ControlledCluster(Cluster):
 
     @property
     def storage_failure(self) -> str | None:
-        """How the disk of the data directory has failed; None if it has not, or there is none."""
+        """How the disk of the data directory has failed; None if it has not, or without a data directory."""
         directory = None if self._running is None else self._running.data_directory
         return None if directory is None else directory.failure
 
 
 class ControlledClusters:
-    """All of them, the ``default`` one first."""
+    """All controlled clusters, the ``default`` one first."""
 
     def __init__(self, default: ControlledCluster, *, host: str = "127.0.0.1") -> None:
         self.host = host
-        """Where further ones listen: the address of the first one."""
+        """The address on which all clusters listen: that of the first one."""
         self._clusters = {default.name: default}
 
     def __iter__(self) -> Iterator[ControlledCluster]:
         return iter(self._clusters.values())
 
     def __getitem__(self, name: str) -> ControlledCluster:
-        """Raises LookupError, which names the nearest."""
+        """The cluster of that name. Raises LookupError, which suggests the most similar name."""
         try:
             return self._clusters[name]
         except KeyError:
             raise LookupError(f"there is no broker {name!r}{suggestion(name, self._clusters)}") from None
 
     def new_name(self) -> str:
-        """A name that no cluster has."""
+        """A name that no cluster has yet."""
         return next(
             name for number in range(2, len(self._clusters) + 3) if (name := f"broker-{number}") not in self._clusters
         )
 
     async def add(self, cluster: ControlledCluster) -> None:
-        """Start ``cluster``. Raises ValueError if the name is taken, and OSError if the port is."""
+        """Start ``cluster``. Raises ValueError if the name is taken, and OSError if the port is in use."""
         if cluster.name in self._clusters:
             raise ValueError(f"there is a broker {cluster.name!r} already")
         self._clusters[cluster.name] = cluster
@@ -160,7 +161,10 @@ class ControlledClusters:
             raise
 
     async def remove(self, name: str) -> list[Exception]:
-        """End that cluster, and forget it; returns what went wrong in its server. Raises LookupError, ValueError."""
+        """End that cluster and remove it; returns the unexpected errors of its server.
+
+        Raises LookupError if it does not exist, and ValueError if it is the first one.
+        """
         cluster = self[name]
         if name == DEFAULT:
             raise ValueError("the first broker ends with the process; POST /reset makes it a fresh one")
@@ -170,15 +174,15 @@ class ControlledClusters:
             return await cluster.end()
 
     def end_waits(self) -> None:
-        """The process is about to end: nobody waits for anything any more."""
+        """End every request that waits for something, because the process is about to end."""
         for cluster in self:
             cluster.ending.set()
 
     async def end(self) -> list[Exception]:
-        """End all of them; returns what went wrong in their servers."""
+        """End all clusters; returns the unexpected errors of their servers."""
         return [error for cluster in self for error in await cluster.end()]
 
 
 def taken(error: OSError) -> str:
-    """In words, why it cannot listen where it should."""
+    """The text of an ``error`` of binding the port."""
     return f"cannot listen on {error.filename}: {error.strerror}"

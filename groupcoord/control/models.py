@@ -1,4 +1,4 @@
-"""What bodies and answers have in them. Times are in the unit that ends a name."""
+"""Pydantic models of the control API's request and response bodies. A field's name ends with its unit."""
 
 import base64
 import binascii
@@ -26,17 +26,17 @@ Number = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, le=A_YEAR_S, allow_inf_nan=False)]
 
 
-class Body(BaseModel):
-    """A body: a name in it that is not known is refused, and so is a value of another type."""
+class RequestBody(BaseModel):
+    """A request body. Unknown fields and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Answer(BaseModel):
-    """An answer."""
+class ResponseBody(BaseModel):
+    """A response body."""
 
 
-class PartitionId(Answer):
+class PartitionId(ResponseBody):
     """A partition of a topic."""
 
     topic: str
@@ -44,47 +44,41 @@ class PartitionId(Answer):
 
 
 def partitions_of(found: Iterable[TopicPartition]) -> list[PartitionId]:
-    """``found`` in order."""
+    """``found``, sorted."""
     return [PartitionId(topic=topic, partition=number) for topic, number in sorted(found)]
 
 
 # Errors.
 
 
-class FieldProblem(Answer):
+class FieldProblem(ResponseBody):
     """What is wrong with one field."""
 
-    field: str = Field(
-        description="the field of the body, with dots between names, or the parameter", examples=["seconds"]
-    )
+    field: str = Field(description="the field of the body, as a path with dots, or the parameter", examples=["seconds"])
     problem: str = Field(description="what is wrong, and what would be right")
 
 
-class Problem(Answer):
+class Problem(ResponseBody):
     """A problem document (RFC 9457)."""
 
-    type: str = Field(
-        default="about:blank", description="always about:blank: the status says what kind of problem it is"
-    )
-    title: str = Field(description="the status in words")
-    status: int = Field(description="the status of HTTP")
+    type: str = Field(default="about:blank", description="always about:blank: the status says the kind of problem")
+    title: str = Field(description="the HTTP status in words")
+    status: int = Field(description="the HTTP status code")
     detail: str = Field(description="what was wrong, and what would be right")
     errors: list[FieldProblem] = Field(default=[], description="the fields that are wrong")
     reasons: list[str] = Field(
-        default=[], description="of a wait that was in vain (504): what the broker waits for, and until when"
+        default=[], description="of a wait that timed out (504): what the broker waits for, and until when"
     )
 
 
 # Brokers.
 
 
-class TopicSettings(Body):
-    """A topic to begin with."""
+class TopicSettings(RequestBody):
+    """A topic that exists from the start."""
 
     partitions: Count = 1
-    configs: dict[str, Any] = Field(
-        default={}, description="Kafka's properties of topics", examples=[{"cleanup.policy": "compact"}]
-    )
+    configs: dict[str, Any] = Field(default={}, description="topic configs", examples=[{"cleanup.policy": "compact"}])
 
 
 def _settings_of(given: object) -> object:
@@ -95,46 +89,47 @@ TopicSettingsOrCount = Annotated[
     TopicSettings, BeforeValidator(_settings_of, json_schema_input_type=Count | TopicSettings)
 ]
 ClockName = Literal["real", "manual", "fast"]
-"""Who moves the time. A cluster of simulated time is for a program's own event loop."""
+"""What advances the clock. (Simulated time needs the program's own event loop, so it is not offered here.)"""
 
 
-class NewBroker(Body):
-    """A broker, or several as one cluster, with nothing in common with the others of this process."""
+class NewBroker(RequestBody):
+    """A cluster of one broker or several, independent of the others of this process."""
 
     name: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z0-9._-]{1,100}$",
-        description="what paths call it; broker-2 and so on unless given",
+        description="its name in paths; broker-2 and so on unless given",
     )
     topics: dict[str, TopicSettingsOrCount] = Field(
         default={},
-        description="topics by their names, with numbers of partitions, or with settings",
+        description="topics by name, each with its number of partitions or its settings",
         examples=[{"orders": 6}],
     )
-    brokers: Annotated[int, Field(ge=1, le=100)] = Field(default=1, description="of how many brokers the cluster is")
+    brokers: Annotated[int, Field(ge=1, le=100)] = Field(default=1, description="the number of brokers of the cluster")
     clock: ClockName = Field(
         default="real",
-        description="who moves the time: the wall clock, POST /clock/advance, or the wall clock `speed` times as fast",
+        description="what advances its clock: real time, POST /clock/advance, or real time `speed` times as fast",
     )
     speed: float = Field(
-        default=100.0, gt=0, allow_inf_nan=False, description="of a fast clock: times as fast as the wall clock"
+        default=100.0, gt=0, allow_inf_nan=False, description="of a fast clock: its speed as a multiple of real time"
     )
     start_ms: Number | None = Field(
-        default=None, description="when its clock begins: milliseconds since 1970; now unless given"
+        default=None, description="the start time of its clock: milliseconds since 1970; now unless given"
     )
-    seed: int | None = Field(default=None, description="all ids come from it; the same with each run on a manual clock")
-    dev: bool = Field(default=True, description="the defaults of `serve --dev`: groups form at once")
-    config: dict[str, Any] = Field(
-        default={}, description="properties of a Kafka broker", examples=[{"group.max.size": 2}]
+    seed: int | None = Field(
+        default=None, description="the seed of all random ids; with a manual clock they are the same in each run"
     )
-    features: dict[str, int] = Field(
-        default={}, description="levels of features", examples=[{"transaction.version": 0}]
+    dev: bool = Field(
+        default=True,
+        description="the defaults of `serve --dev`: no initial rebalance delay, so that groups form at once",
     )
-    racks: list[str] = Field(default=[], description="the racks of the brokers, in turn")
-    port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=0, description="its port; 0 is any that is free")
+    config: dict[str, Any] = Field(default={}, description="broker configs", examples=[{"group.max.size": 2}])
+    features: dict[str, int] = Field(default={}, description="feature levels", examples=[{"transaction.version": 0}])
+    racks: list[str] = Field(default=[], description="the racks of the brokers, in order")
+    port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=0, description="its port; 0 is any free port")
 
 
-class Broker(Answer):
+class Broker(ResponseBody):
     """One broker of a cluster."""
 
     id: int
@@ -142,87 +137,87 @@ class Broker(Answer):
     rack: str | None
 
 
-class Controller(Answer):
+class Controller(ResponseBody):
     """The controller of a cluster."""
 
     id: int
     state: str = Field(description="running, paused or stopped")
-    epoch: int = Field(description="the one in which it was elected")
+    epoch: int = Field(description="the epoch in which it was elected")
 
 
-class Clock(Answer):
-    """The time of a broker."""
+class Clock(ResponseBody):
+    """The clock of a broker."""
 
     mode: ClockName
     now_ms: int = Field(description="milliseconds since 1970")
-    speed: float | None = Field(description="of a fast clock: times as fast as the wall clock")
+    speed: float | None = Field(description="of a fast clock: its speed as a multiple of real time")
 
 
-class GroupState(Answer):
-    """A group in short."""
+class GroupState(ResponseBody):
+    """A group and its state."""
 
     group: str
     state: str
 
 
-class Status(Answer):
-    """What a broker is, and what it has."""
+class Status(ResponseBody):
+    """A broker: its addresses, clock, topics and groups."""
 
-    version: str = Field(description="of groupcoord")
-    name: str = Field(description="what paths call it: /brokers/NAME/…; the first one is `default`")
+    version: str = Field(description="the version of groupcoord")
+    name: str = Field(description="its name in paths: /brokers/NAME/…; the first one is `default`")
     state: Literal["up", "stopped"]
     address: str = Field(description="host:port, the bootstrap server of its clients")
     brokers: list[Broker]
-    listeners: dict[str, list[str]] = Field(description="the addresses of each listener of `listeners=`, by its name")
+    listeners: dict[str, list[str]] = Field(
+        description="the addresses of each listener of `listeners=`, by the listener's name"
+    )
     clock: Clock
     topics: list[str]
     groups: list[GroupState]
     transactional_ids: list[str]
-    fault_rules: int = Field(description="that are not removed")
-    run: int = Field(description="1, and 1 more with each reset")
+    fault_rules: int = Field(description="the number of fault rules that are not removed")
+    run: int = Field(description="the number of the run: 1, and 1 more with each reset")
     last_seq: int = Field(description="the number of the newest entry of the trace")
     pending: list[str] = Field(description="what groups and transactions wait for, until when, in words")
 
 
-class Health(Answer):
-    """The process serves."""
+class Health(ResponseBody):
+    """The server is up."""
 
     status: Literal["ok"] = "ok"
 
 
-class Problems(Answer):
-    """What a test should hear of."""
+class Problems(ResponseBody):
+    """What should fail a test."""
 
     problems: list[str] = Field(
-        description="errors of the server, which are told once, and rules that never acted and should have; best: none"
+        description="unexpected errors of the server, each reported once, and rules that should have acted and never did"
     )
 
 
 # Topics and records.
 
 
-class NewTopic(Body):
-    """A topic to be made."""
+class NewTopic(RequestBody):
+    """A topic to create."""
 
     name: str
     partitions: Count = 1
-    configs: dict[str, Any] = Field(
-        default={}, description="Kafka's properties of topics", examples=[{"cleanup.policy": "compact"}]
-    )
+    configs: dict[str, Any] = Field(default={}, description="topic configs", examples=[{"cleanup.policy": "compact"}])
 
 
-class PartitionState(Answer):
+class PartitionState(ResponseBody):
     """A partition of a topic."""
 
     partition: int
-    leader: int | None = Field(description="the id of a broker")
+    leader: int | None = Field(description="a broker id")
     log_start_offset: int
     log_end_offset: int
     high_watermark: int
     last_stable_offset: int
 
 
-class TopicState(Answer):
+class TopicState(ResponseBody):
     """A topic."""
 
     name: str
@@ -230,49 +225,51 @@ class TopicState(Answer):
     partitions: list[PartitionState]
 
 
-class MorePartitions(Body):
-    """How many more."""
+class MorePartitions(RequestBody):
+    """How many partitions to add."""
 
     more: Count
 
 
-class NewLeader(Body):
-    """Which broker is to lead which partition."""
+class NewLeader(RequestBody):
+    """The new leader of a partition."""
 
     partition: Number
-    to: int = Field(description="the id of a broker")
+    to: int = Field(description="a broker id")
 
 
-class HeaderData(Body):
+class HeaderData(RequestBody):
     """A header of a record."""
 
     key: str
     value: str | None = Field(default=None, description="as text")
-    value_base64: Base64 | None = Field(default=None, description="what is not text, as Base64")
+    value_base64: Base64 | None = Field(default=None, description="binary data, as Base64")
 
 
-class RecordData(Body):
-    """A record to be written."""
+class RecordData(RequestBody):
+    """A record to produce."""
 
-    value: str | None = Field(default=None, description="as text; neither this nor value_base64 is a tombstone")
-    value_base64: Base64 | None = Field(default=None, description="what is not text, as Base64")
+    value: str | None = Field(
+        default=None, description="as text; without value and value_base64 the record is a tombstone"
+    )
+    value_base64: Base64 | None = Field(default=None, description="binary data, as Base64")
     key: str | None = Field(default=None, description="as text")
-    key_base64: Base64 | None = Field(default=None, description="what is not text, as Base64")
+    key_base64: Base64 | None = Field(default=None, description="binary data, as Base64")
     headers: list[HeaderData] = []
     timestamp_ms: Number | None = Field(
         default=None, description="milliseconds since 1970; now, on the broker's clock, unless given"
     )
-    partition: Number | None = Field(default=None, description="Kafka's partitioner says it unless given")
+    partition: Number | None = Field(default=None, description="chosen by Kafka's default partitioner unless given")
 
 
-class RecordsData(Body):
-    """Records to be written, in this order."""
+class RecordsData(RequestBody):
+    """Records to produce, in this order."""
 
     records: list[RecordData] = Field(min_length=1)
 
 
-class RecordPlace(Answer):
-    """Where a record is."""
+class RecordPlace(ResponseBody):
+    """The partition, offset and timestamp of a record."""
 
     topic: str
     partition: int
@@ -280,8 +277,8 @@ class RecordPlace(Answer):
     timestamp_ms: int = Field(description="milliseconds since 1970")
 
 
-class HeaderAnswer(Answer):
-    """A header of a record; what is not UTF-8 is in the field that ends with base64."""
+class HeaderAnswer(ResponseBody):
+    """A header of a record; a value that is not UTF-8 is in value_base64."""
 
     key: str
     value: str | None
@@ -289,7 +286,7 @@ class HeaderAnswer(Answer):
 
 
 class RecordAnswer(RecordPlace):
-    """A record; what is not UTF-8 is in the fields that end with base64."""
+    """A record; a key or value that is not UTF-8 is in the field that ends with base64."""
 
     key: str | None
     key_base64: str | None = None
@@ -299,7 +296,7 @@ class RecordAnswer(RecordPlace):
 
 
 def bytes_of(text: str | None, encoded: str | None, field: str) -> bytes | None:
-    """What text or Base64 stands for. Raises ValueError if both are given."""
+    """The bytes of ``text`` or of the Base64 ``encoded``. Raises ValueError if both are given."""
     if encoded is None:
         return None if text is None else text.encode()
     if text is not None:
@@ -308,7 +305,7 @@ def bytes_of(text: str | None, encoded: str | None, field: str) -> bytes | None:
 
 
 def text_of(data: bytes | None, field: str) -> dict[str, str | None]:
-    """``data`` as text in ``field``, or, if it is none, as Base64 in another one."""
+    """``data`` as text in ``field``, or, if it is not UTF-8, as Base64 in ``FIELD_base64``."""
     if data is None:
         return {field: None}
     try:
@@ -320,31 +317,33 @@ def text_of(data: bytes | None, field: str) -> dict[str, str | None]:
 # Groups.
 
 
-class Member(Answer):
+class Member(ResponseBody):
     """A member of a group."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     client_host: str
-    type: str = Field(description="which protocol it speaks: classic, or consumer (KIP-848)")
+    type: str = Field(description="its protocol: classic, or consumer (KIP-848)")
     session_timeout_ms: int | None
-    protocols: list[str] = Field(description="of the classic protocol: the assignors that it offers")
-    waits_in: str | None = Field(description="join or sync, while the broker holds such a request of it")
+    protocols: list[str] = Field(description="of the classic protocol: the assignors that it supports")
+    waits_in: str | None = Field(
+        description="join or sync, while a JoinGroup or SyncGroup request of it waits in the broker"
+    )
     assigned: list[PartitionId]
     epoch: int | None = Field(description="in a consumer group: its member epoch")
     state: str | None = Field(description="in a consumer group: STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS")
-    revoking: list[PartitionId] = Field(description="in a consumer group: what it has yet to give back")
-    target: list[PartitionId] = Field(description="in a consumer group: what it is to have in the end")
+    revoking: list[PartitionId] = Field(description="in a consumer group: the partitions that it has yet to revoke")
+    target: list[PartitionId] = Field(description="in a consumer group: its target assignment")
 
 
-class Group(Answer):
-    """A group; there is none if its state is Dead."""
+class Group(ResponseBody):
+    """A group; if its state is Dead, it does not exist."""
 
     group: str
     type: str = Field(description="classic, or consumer (KIP-848)")
-    state: str = Field(description="Kafka's word; the name of an error while the broker does not coordinate the group")
-    protocol: str | None = Field(description="the assignor")
+    state: str = Field(description="as in Kafka; the name of an error while the coordinator of the group is not loaded")
+    protocol: str | None = Field(description="the name of the assignor")
     leader: str | None = Field(description="of a classic group: a member id")
     generation: int = Field(description="of a classic group; -1 of others")
     epoch: int = Field(description="of a consumer group; -1 of others")
@@ -352,107 +351,113 @@ class Group(Answer):
     members: list[Member]
 
 
-class Offset(Body):
+class Offset(RequestBody):
     """A committed offset."""
 
     topic: str
     partition: Number
-    offset: Number = Field(description="of the next record to be read")
+    offset: Number = Field(description="the offset of the next record to consume")
 
 
-class Offsets(Body):
+class Offsets(RequestBody):
     """Offsets to commit."""
 
     offsets: list[Offset] = Field(min_length=1)
 
 
 class Lag(PartitionId):
-    """How far a group is behind."""
+    """The lag of a group on one partition."""
 
-    lag: int | None = Field(description="records behind the committed offset; null where none is committed")
+    lag: int | None = Field(
+        description="the number of records after the committed offset; null if no offset is committed"
+    )
 
 
-class MemberName(Body):
+class MemberName(RequestBody):
     """A member."""
 
     member: str = Field(description="a member id, instance id or client id")
 
 
-class InstanceId(Body):
+class InstanceId(RequestBody):
     """A static member."""
 
     instance_id: str = Field(description="group.instance.id")
 
 
-class Reason(Body):
-    """Why."""
+class Reason(RequestBody):
+    """The reason of an action."""
 
-    reason: str = Field(default="the test wants it", description="what events say")
+    reason: str = Field(default="the test wants it", description="the reason that events give")
 
 
-class NewCoordinator(Body):
-    """Where a coordinator is to be."""
+class NewCoordinator(RequestBody):
+    """The new broker of a coordinator."""
 
-    to: int = Field(description="the id of a broker")
+    to: int = Field(description="a broker id")
 
 
 # Transactions.
 
 
-class Transaction(Answer):
-    """A transactional id and its transaction; there is none if its state is Dead."""
+class Transaction(ResponseBody):
+    """A transactional id and its transaction; if its state is Dead, it does not exist."""
 
     transactional_id: str
     state: str = Field(description="Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead")
     producer_id: int
     producer_epoch: int
     timeout_ms: int = Field(description="the producer's transaction.timeout.ms")
-    start_ms: int = Field(description="when the last transaction began: milliseconds since 1970; -1 if there was none")
-    partitions: list[PartitionId] = Field(description="those in it that were not told yet how it ended")
+    start_ms: int = Field(
+        description="the start of the last transaction: milliseconds since 1970; -1 if there was none"
+    )
+    partitions: list[PartitionId] = Field(
+        description="the partitions in the transaction that have no transaction marker of it yet"
+    )
 
 
 # The clock.
 
 
-class Advance(Body):
-    """How much time is to pass."""
+class Advance(RequestBody):
+    """How far to advance the clock."""
 
-    seconds: Seconds = Field(description="on the broker's clock")
+    seconds: Seconds = Field(description="seconds on the broker's clock")
     heartbeats: bool = Field(
         default=True,
-        description="heartbeat in the name of clients that are connected, whose timers run in real time; false: they hang",
+        description="send heartbeats for connected clients, whose own timers run in real time; false: as if they hang",
     )
 
 
-class AdvanceToNext(Body):
-    """Until which deadline time is to pass."""
+class AdvanceToNext(RequestBody):
+    """To which deadline to advance the clock."""
 
-    group: str | None = Field(default=None, description="one of this group; any unless given")
-    heartbeats: bool = Field(default=False, description="heartbeat in the name of clients that are connected")
+    group: str | None = Field(default=None, description="the next deadline of this group; of any unless given")
+    heartbeats: bool = Field(default=False, description="send heartbeats for connected clients")
 
 
-class Deadline(Answer):
-    """Something that will happen if nothing else does."""
+class Deadline(ResponseBody):
+    """A pending timer of the coordinator, such as a session timeout."""
 
     at_ms: int = Field(description="milliseconds since 1970")
-    in_seconds: float = Field(description="from now on the broker's clock")
+    in_seconds: float = Field(description="seconds from now on the broker's clock")
     kind: str = Field(description="session, join, sync, rebalance …")
-    group: str = Field(description="which group it is about; empty if none")
-    member: str = Field(description="which member it is about; empty if none")
+    group: str = Field(description="the group that it is about; empty if none")
+    member: str = Field(description="the member that it is about; empty if none")
     reason: str
 
 
-# Faults and appends.
+# Fault rules and append rules.
 
 
 _Text = Annotated[Any, WithJsonSchema({"type": "string"})]
 _Integer = Annotated[Any, WithJsonSchema({"type": "integer"})]
 _Range = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]})]
-"""What is checked where rules are made, with one text for each problem."""
+"""These fields have no type for Pydantic, because Rule.from_dict checks them, with one error text for every interface."""
 
 
-class FaultRule(Body):
-    """A rule, as docs/faults.md says: which requests (`when` and its conditions), and what happens to them (`do`)."""
+class FaultRule(RequestBody):
+    """A fault rule (docs/faults.md): which requests it matches (`when` and its conditions), and what it does to them (`do`)."""
 
     model_config = ConfigDict(
         extra="allow", json_schema_extra={"required": ["when", "do"], "additionalProperties": False}
@@ -461,18 +466,18 @@ class FaultRule(Body):
     when: _Text = Field(default=None, description="the name of an API, or any", examples=["Heartbeat"])
     do: _Text = Field(default=None, description="refuse, delay, drop, disconnect, hold …", examples=["refuse"])
     name: str | None = Field(
-        default=None, description="its name in events and complaints; `rule 1` and so on unless given"
+        default=None, description="its name in events and error messages; `rule 1` and so on unless given"
     )
     group: _Text = None
-    member: _Text = Field(default=None, description="a member id, or a group.instance.id; empty: a new member")
+    member: _Text = Field(default=None, description="a member id or a group.instance.id; empty: a new member")
     topic: _Text = None
     transactional_id: _Text = None
     client_id: _Text = None
-    version: _Range = Field(default=None, description="of the request: 3, 2-4 or 3-")
+    version: _Range = Field(default=None, description="the version of the request: 3, 2-4 or 3-")
     nth: _Range = Field(
-        default=None, description="the number among requests that meet the other conditions: 1, 2-4 or 3-"
+        default=None, description="the number of the request among those that meet the other conditions: 1, 2-4 or 3-"
     )
-    broker: _Integer = Field(default=None, description="the id of the broker that gets the request")
+    broker: _Integer = Field(default=None, description="the id of the broker that receives the request")
     code: _Range = Field(default=None, description="of refuse and refuse_answer: the name of an error")
     ms: _Integer = Field(default=None, description="of delay and delay_answer: milliseconds on the broker's clock")
     how: _Text = Field(
@@ -487,7 +492,7 @@ class FaultRule(Body):
     optional: Annotated[Any, WithJsonSchema({"type": "boolean"})] = Field(default=None, description="it need not act")
 
 
-class HeldRequest(Answer):
+class HeldRequest(ResponseBody):
     """A request, or the answer to it, that a rule holds."""
 
     api: str
@@ -499,7 +504,7 @@ class HeldRequest(Answer):
     text: str
 
 
-class FaultRuleState(Answer):
+class FaultRuleState(ResponseBody):
     """A rule, and what became of it."""
 
     id: int
@@ -514,7 +519,7 @@ class FaultRuleState(Answer):
     waiting: list[HeldRequest] = Field(description="what it holds now")
 
 
-class Release(Body):
+class Release(RequestBody):
     """What is to go on."""
 
     order: list[int] | None = Field(
@@ -523,7 +528,7 @@ class Release(Body):
     )
 
 
-class RequestToExplain(Body):
+class RequestToExplain(RequestBody):
     """A request that has not come."""
 
     api: str = Field(examples=["Heartbeat"])
@@ -537,7 +542,7 @@ class RequestToExplain(Body):
     broker: Number = Field(default=0, description="the id of the broker that gets it")
 
 
-class NewAppendRule(Body):
+class NewAppendRule(RequestBody):
     """What is to happen to the next appends of coordinators."""
 
     do: Literal["fail", "hold"]
@@ -547,7 +552,7 @@ class NewAppendRule(Body):
     times: Count = Field(default=1, description="to how many appends it applies")
 
 
-class AppendRuleState(Answer):
+class AppendRuleState(ResponseBody):
     """A rule for appends, and what became of it."""
 
     id: int
@@ -562,7 +567,7 @@ class AppendRuleState(Answer):
     is_removed: bool
 
 
-class AppendError(Body):
+class AppendError(RequestBody):
     """How appends fail."""
 
     error: str = Field(description="the log's error", examples=["NOT_LEADER_OR_FOLLOWER"])
@@ -571,7 +576,7 @@ class AppendError(Body):
 # The trace.
 
 
-class Entry(Answer):
+class Entry(ResponseBody):
     """What happened: an entry of the trace, in the form of its file (docs/trace.md)."""
 
     seq: int = Field(description="its number, counted from 1")
@@ -585,7 +590,7 @@ class Entry(Answer):
     text: str
 
 
-class Entries(Answer):
+class Entries(ResponseBody):
     """Entries of the trace."""
 
     run: int = Field(description="1, and 1 more with each reset; numbers begin anew with each")

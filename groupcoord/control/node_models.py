@@ -1,4 +1,4 @@
-"""What is answered about one broker of a cluster."""
+"""The Pydantic model of a response about one broker of a cluster (``/nodes``)."""
 
 from pydantic import Field
 
@@ -6,18 +6,20 @@ from groupcoord.control.models import Broker
 
 
 class Node(Broker):
-    """One broker of a cluster, what it does, and all that was done to it."""
+    """The state of one broker of a cluster, with every fault that is injected into it."""
 
     state: str = Field(
-        description="running, paused, stopped, or starting: until its session from before it was killed has ended"
+        description="running, paused, stopped, or starting: it waits until its session from before a kill has expired"
     )
-    fenced: bool = Field(description="the controller has fenced it: clients are not told of it, and it leads nothing")
+    fenced: bool = Field(
+        description="the controller has fenced it: it is not in clients' metadata, and leads no partition"
+    )
     registered: bool = Field(description="the controller knows it, fenced or not")
     cut_off_from: list[str] = Field(description="the ids of other brokers, `clients` and `controller`")
-    copying: bool = Field(description="it copies from leaders, as far as it runs and reaches them")
-    slow_disk_ms: int = Field(description="how long each of its appends takes; 0: no time")
-    lost_disk: bool = Field(description="it has lost its disk, and was not started since")
+    copying: bool = Field(description="it replicates from leaders, provided that it runs and reaches them")
+    slow_disk_ms: int = Field(description="how long each of its appends is delayed: milliseconds; 0: not at all")
+    lost_disk: bool = Field(description="its data was deleted, and it was not started since")
     condition: str = Field(
-        description="all of that in words",
+        description="the state and the faults in words",
         examples=["running, cut off from broker 3, slow disk: 500 ms for each append"],
     )

@@ -1,4 +1,4 @@
-"""Serving the control API beside its broker, in one event loop, until a signal comes."""
+"""Serves the control API with uvicorn, in the event loop of its broker, until a signal comes."""
 
 import asyncio
 import contextlib
@@ -19,11 +19,11 @@ from groupcoord.server.server import captured_signals
 logger = logging.getLogger(__name__)
 
 GRACE_S = 1
-"""How long the end waits for answers that are under way; what waits for something is answered at once (seconds)."""
+"""How long a shutdown waits for responses in progress (seconds); requests that wait for something are answered at once."""
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server without signal handlers: who runs it ends it with ``should_exit``."""
+    """uvicorn's server without signal handlers: its owner ends it with ``should_exit``."""
 
     def __init__(self, app: FastAPI) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class HttpServer(uvicorn.Server):
                 app,
                 lifespan="off",
                 log_config=None,
-                log_level=logging.CRITICAL,  # what fails is logged by the application
+                log_level=logging.CRITICAL,  # the application logs errors itself
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
@@ -41,7 +41,7 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None."""
+        """Capture no signals."""
         yield
 
 
@@ -49,7 +49,7 @@ class HttpServer(uvicorn.Server):
 async def http_server(
     clusters: ControlledClusters, sockets: Sequence[socket.socket], token: str | None, page: str | None = None
 ) -> AsyncIterator[None]:
-    """The control API of ``clusters`` on ``sockets`` while the block runs; what waits is told of its end."""
+    """Serve the control API of ``clusters`` on ``sockets`` while the block runs; its end ends all requests that wait."""
     server = HttpServer(create_app(clusters, token=token, page=page))
     serving = asyncio.ensure_future(server.serve(list(sockets)))
     try:
@@ -69,10 +69,10 @@ async def serve(
     page: str | None = None,
     announce: Callable[[str], None],
 ) -> signal.Signals | None:
-    """Start ``cluster`` and the control API, with a ``page`` if there is one, ``announce`` the URL of that, serve until a
-    signal or a failure of the disk, end.
+    """Start ``cluster`` and its control API, with the live ``page`` if one is given; call ``announce`` with the URL; serve
+    until a signal comes or the disk fails; then end the cluster.
 
-    Returns the signal. Raises OSError, with the address in ``filename``, if it cannot listen there, and what the start of a
+    Returns the signal. Raises OSError, with the address in ``filename``, if the port cannot be bound, and what the start of a
     Cluster raises.
     """
     ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Which entries of a trace are asked for: by type of event, group, member, transaction and fields."""
+"""The query parameters that select entries of the trace: event type, group, member, transaction and fields."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 
-from groupcoord.control.problems import ProblemError, wrong_argument
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.core.events import Event
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.trace import TraceEntry
@@ -15,7 +15,7 @@ from groupcoord.testing.trace.file_format import TYPES
 from groupcoord.testing.trace.trace import check_fields
 
 _NAMES = {name: kind for full, kind in TYPES.items() for name in (full, full.partition(".")[2])}
-"""The types of events by their names, with and without where they are defined."""
+"""Event types by name, with and without the prefix of the part that defines them (``trace.ResponseSent``)."""
 _MEMBER_NAMES = ("member", "instance_id", "client_id")
 
 
@@ -31,7 +31,7 @@ def selection_of(
         list[str] | None, Query(description="FIELD=VALUE, such as error=UNKNOWN_MEMBER_ID; repeated: all of them")
     ] = None,
 ) -> "TraceSelection":
-    """The parameters. Raises ProblemError."""
+    """The selection that the query parameters describe (a FastAPI dependency). Raises ProblemError."""
     kinds = [_kind(name) for name in event or ()]
     pairs = [_pair(text, kinds) for text in where or ()]
     return TraceSelection(tuple(kinds), group, member, transaction, tuple(pairs))
@@ -55,7 +55,7 @@ def _pair(text: str, kinds: Sequence[type[Event]]) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TraceSelection:
-    """What is given must be so of an entry. Values of fields are compared as text."""
+    """A filter of trace entries: every criterion that is given must hold. Field values are compared as text."""
 
     kinds: tuple[type[Event], ...]
     group: str | None
@@ -64,7 +64,7 @@ class TraceSelection:
     where: tuple[tuple[str, str], ...]
 
     def __call__(self, entry: TraceEntry) -> bool:
-        """Is the entry asked for, whatever the transaction?"""
+        """Does the entry meet all criteria but ``transaction``, which Trace.entries checks?"""
         event = entry.event
         return (
             (not self.kinds or isinstance(event, self.kinds))
@@ -75,7 +75,7 @@ class TraceSelection:
 
 
 def _text_of(event: Event, name: str) -> str | None:
-    """A field as text, as JSON writes it."""
+    """The field ``name`` as text, written as in JSON."""
     value: Any = getattr(event, name, None)
     match value:
         case None:

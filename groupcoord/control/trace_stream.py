@@ -1,16 +1,16 @@
-"""The trace as server-sent events, as it grows.
+"""Streams the trace as server-sent events.
 
-    event: start                          what a reader has of the trace is void: it begins anew
+    event: start                          a new trace begins; entries that were received before are void
     data: {"run": 1, "start_ms": 1764000000000}
 
     id: 1-17                              the run and the number of the entry
     event: entry
     data: {"seq": 17, "event": "coordinator.GroupTransitioned", …}
 
-``start`` comes first, and with each reset; who comes back with the ``Last-Event-ID`` of the same run goes on behind that entry.
-The server keeps nothing for a reader but its place in the trace, from which a slow one goes on; what the trace has dropped
-meanwhile it does not get, as the numbers show. A reader that takes nothing for a while is disconnected, and may come back. So
-none can slow down the broker, or make it need more memory.
+``start`` comes first, and again after each reset. A client that reconnects with the ``Last-Event-ID`` of the same run continues
+after that entry. The server buffers nothing for a client, only its position in the trace: a slow client misses the entries that
+the trace has dropped meanwhile (a gap in the numbers), and a client that reads nothing for PATIENCE_S is disconnected. So no
+client can slow the broker down or use up its memory.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "text/event-stream"
 ENTRIES_AT_ONCE = 256
 KEEP_ALIVE_S = 15.0
-"""So often a comment is sent if nothing else is, so that a connection that is gone is noticed (seconds)."""
+"""After so long without an event a comment is sent, so that a dead connection is noticed (seconds)."""
 PATIENCE_S = 30.0
-"""A reader that takes nothing for so long is disconnected (seconds)."""
+"""A client that reads nothing for so long is disconnected (seconds)."""
 _PLACE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
 class StreamedCluster(Protocol):
-    """Whose trace is streamed: a ControlledCluster, or what passes a proxy."""
+    """The cluster whose trace is streamed: a ControlledCluster, or the cluster behind a proxy."""
 
     ending: asyncio.Event
     """Set when the streams are to end."""
@@ -51,14 +51,14 @@ class StreamedCluster(Protocol):
 
     @property
     def run(self) -> int:
-        """How often it has begun."""
+        """The number of the run, which each reset increments."""
 
     def on_trace(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` when the trace has a new entry, or begins anew; returns a function that ends this."""
+        """Call ``listener`` when the trace gets an entry or starts again; returns a function that removes the listener."""
 
 
 class TraceStream(Response):
-    """The answer to a reader of the trace of ``cluster`` that was at ``place`` (a ``Last-Event-ID``), or is new."""
+    """The streaming response with the trace of ``cluster``, from the ``Last-Event-ID`` ``place`` on, or from the start."""
 
     media_type = MEDIA_TYPE
 
@@ -71,7 +71,7 @@ class TraceStream(Response):
         self._run, self._seq = (int(found[1]), int(found[2])) if found else (0, 0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as of ASGI
-        """Send until the reader is gone, or the cluster ends."""
+        """Send events until the client disconnects or the cluster ends."""
         news = asyncio.Event()
         end_listening = self._cluster.on_trace(news.set)
         gone = asyncio.ensure_future(_gone(receive))
@@ -98,7 +98,7 @@ class TraceStream(Response):
             ending.cancel()
 
     def _parts(self) -> Iterator[bytes]:
-        """What is new, piece by piece."""
+        """The new events, in pieces of up to ENTRIES_AT_ONCE entries."""
         trace = self._cluster.trace
         if self._run != self._cluster.run:
             self._run, self._seq = self._cluster.run, 0
@@ -115,15 +115,15 @@ class TraceStream(Response):
 
 
 class _TooSlowError(Exception):
-    """The reader does not keep up."""
+    """The client reads too slowly."""
 
 
 async def _sent(send: Send, part: bytes, *, more: bool = True) -> None:
-    """Raises _TooSlowError if the reader does not take it."""
+    """Send a part of the body. Raises _TooSlowError if the client does not read it within PATIENCE_S."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             await send({"type": "http.response.body", "body": part, "more_body": more})
-            await asyncio.sleep(0)  # others have a turn, however fast the reader is
+            await asyncio.sleep(0)  # lets other tasks run, however fast the client reads
     except TimeoutError:
         raise _TooSlowError from None
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from groupcoord.control.path_names import NameConvertor
+from groupcoord.control.escaped_slashes import NameConvertor
 from tests.control.support import Control, controlled
 
 pytestmark = pytest.mark.asyncio

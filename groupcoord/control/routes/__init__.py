@@ -1,1 +1,1 @@
-"""The operations, one file for each thing that they are about."""
+"""The routes of the control API, one file for each kind of resource."""

@@ -1,4 +1,5 @@
-"""Brokers: what one is, and has; further ones beside the first; stopping, starting and resetting them."""
+"""Routes of brokers: creating and deleting further ones, showing, stopping, restarting and resetting one, and the health
+check."""
 
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -9,22 +10,22 @@ from fastapi.responses import PlainTextResponse
 
 from groupcoord.control.controlled_cluster import ControlledCluster, taken
 from groupcoord.control.models import Broker, Clock, GroupState, Health, NewBroker, Problems, Status
-from groupcoord.control.problems import ProblemError, argument_named, in_terms_of_http, responses
-from groupcoord.control.routing import BODY, CONFLICT, TEXT, Clusters, Target, router
+from groupcoord.control.problem_documents import ProblemError, argument_named, in_terms_of_http, responses
+from groupcoord.control.route_dependencies import BODY, CONFLICT, TEXT, Clusters, Target, router
 from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.topics import Topic
 
 of_process = router("brokers")
 """Operations that are not about one broker."""
 AT_ROOT = {"servers": [{"url": "/"}]}
-"""These operations do not exist once more under /brokers/NAME."""
+"""For operations that do not exist under /brokers/NAME."""
 of_broker = router("broker")
 
-BrokerName = Annotated[str, Path(description="what paths call the broker")]
+BrokerName = Annotated[str, Path(description="the name of the broker")]
 
 
 def status_of(cluster: ControlledCluster) -> Status:
-    """What ``cluster`` is, and has."""
+    """The status of ``cluster``: its addresses, clock, topics and groups."""
     groups = cluster.group_names()
     return Status(
         version=version("groupcoord"),
@@ -45,13 +46,13 @@ def status_of(cluster: ControlledCluster) -> Status:
 
 
 def clock_of(cluster: ControlledCluster) -> Clock:
-    """The time of ``cluster``."""
+    """The clock of ``cluster``."""
     return Clock(mode=cluster.mode, now_ms=cluster.clock.now_ms(), speed=cluster.speed)
 
 
-@of_process.get("/health", openapi_extra=AT_ROOT, summary="Say that the process serves; needs no token")
+@of_process.get("/health", openapi_extra=AT_ROOT, summary="Check that the server is up; needs no token")
 async def health() -> Health:
-    """For containers and scripts that wait until it is there."""
+    """For health checks of containers, and scripts that wait until the server is up."""
     return Health()
 
 
@@ -65,13 +66,13 @@ async def list_brokers(clusters: Clusters) -> list[Status]:
     "/brokers",
     openapi_extra=AT_ROOT,
     status_code=201,
-    summary="Make one more broker, with a port of its own",
+    summary="Create one more broker, with a port of its own",
     responses=BODY | responses(409, 503),
 )
 async def create_broker(body: NewBroker, clusters: Clusters) -> Status:
-    """It has nothing in common with the others: tests that run at the same time do not meet.
+    """It shares nothing with the others, so that tests that run at the same time do not interfere.
 
-    Every path also exists under ``/brokers/NAME``, and then speaks of that broker.
+    Every path also exists under ``/brokers/NAME`` and is then about that broker.
     """
     settings = body.model_dump(exclude={"name", "topics"})
     topics = {name: Topic(wanted.partitions, wanted.configs) for name, wanted in body.topics.items()}
@@ -92,45 +93,47 @@ def _unlike_a_broker(error: Exception) -> ProblemError:
     return ProblemError.of_field(field, str(error))
 
 
-@of_process.delete("/brokers/{name}", openapi_extra=AT_ROOT, summary="End a broker, and forget it", responses=CONFLICT)
+@of_process.delete("/brokers/{name}", openapi_extra=AT_ROOT, summary="End and delete a broker", responses=CONFLICT)
 async def delete_broker(name: BrokerName, clusters: Clusters) -> Problems:
-    """Its port is free then. The first one ends with the process. Tells what went wrong in its server that should not have."""
+    """Its port is free then. The first broker ends only with the process. Returns the unexpected errors of the server."""
     return Problems(problems=[f"{type(error).__name__}: {error}" for error in await clusters.remove(name)])
 
 
 @of_process.get("/brokers/{name}", openapi_extra=AT_ROOT, summary="Show a broker")
 async def show_broker(name: BrokerName, clusters: Clusters) -> Status:
-    """As ``/brokers/NAME/status``."""
+    """The same as ``/brokers/NAME/status``."""
     return status_of(clusters[name])
 
 
 @of_broker.get("/", include_in_schema=False)
-@of_broker.get("/status", summary="Show the broker: where it listens, what it has")
+@of_broker.get("/status", summary="Show the broker's addresses, clock, topics and groups")
 async def status(cluster: Target) -> Status:
-    """Addresses, clock, topics, groups, and what is pending."""
+    """Addresses, clock, topics, groups, and what groups and transactions wait for."""
     return status_of(cluster)
 
 
-@of_broker.get("/report", summary="Show what a failed test shows", response_class=PlainTextResponse, responses=TEXT)
+@of_broker.get("/report", summary="Show the report of a failed test", response_class=PlainTextResponse, responses=TEXT)
 async def report(
-    cluster: Target, after: int = Query(0, ge=0, description="begin behind the entry of the trace with this number")
+    cluster: Target, after: int = Query(0, ge=0, description="begin after the trace entry with this number")
 ) -> str:
-    """Groups and why they are as they are, what is pending, which rules acted, and the last of what happened."""
+    """The groups and why they are in their states, what they wait for, which rules acted, and the end of the trace."""
     return in_terms_of_http(cluster.report(after=after))
 
 
-@of_broker.post("/check", summary="Tell what a test should hear of")
+@of_broker.post("/check", summary="Return what should fail a test")
 async def check(cluster: Target) -> Problems:
-    """Errors of the server, which are told once, and rules for faults and appends that never acted and should have."""
+    """Unexpected errors of the server, each reported once, and fault and append rules that should have acted and never did."""
     return Problems(problems=await cluster.problems())
 
 
-@of_broker.post("/reset", summary="Make it a fresh broker at the same address", responses=responses(409, 503))
+@of_broker.post(
+    "/reset", summary="Replace the broker by a fresh one at the same address", responses=responses(409, 503)
+)
 async def reset(cluster: Target) -> Problems:
-    """In milliseconds: its settings, its first topics and its first rules, and nothing else; its clock begins anew if it is
-    manual. Connections are closed. Tells what ``/check`` would have told.
+    """It has the same settings, and only the topics and rules of its start; a manual clock starts again. Connections are
+    closed. Takes milliseconds. Returns what ``/check`` would have returned.
 
-    A broker with ``--data-dir`` keeps what it has: 409.
+    A broker with ``--data-dir`` cannot be reset: 409.
     """
     async with cluster.changing:
         problems = await cluster.problems()
@@ -138,16 +141,16 @@ async def reset(cluster: Target) -> Problems:
     return Problems(problems=problems)
 
 
-@of_broker.post("/stop", status_code=204, summary="Stop it: close its port and all connections")
+@of_broker.post("/stop", status_code=204, summary="Stop the broker: close its port and all connections")
 async def stop(cluster: Target) -> None:
-    """What is stored is kept, and its clock goes on. ``/restart`` starts it again."""
+    """Its logs are kept, and its clock goes on. ``/restart`` starts it again."""
     async with cluster.changing:
         await cluster.stop()
 
 
-@of_broker.post("/restart", summary="Stop it, and start it again on the same port", responses=responses(503))
+@of_broker.post("/restart", summary="Stop the broker, and start it again on the same port", responses=responses(503))
 async def restart(cluster: Target) -> Status:
-    """Groups and transactions are what the logs say."""
+    """Groups and transactions are loaded from the logs."""
     async with cluster.changing:
         await _listening(cluster.restart)
     return status_of(cluster)

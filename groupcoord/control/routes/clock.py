@@ -1,13 +1,13 @@
-"""The time of a broker."""
+"""Routes of a broker's clock: showing it, listing pending deadlines, and advancing a manual clock."""
 
 from typing import Annotated
 
 from fastapi import Query
 
 from groupcoord.control.models import Advance, AdvanceToNext, Clock, Deadline
-from groupcoord.control.problems import ProblemError
+from groupcoord.control.problem_documents import ProblemError
+from groupcoord.control.route_dependencies import BODY, CONFLICT, Target, router
 from groupcoord.control.routes.brokers import clock_of
-from groupcoord.control.routing import BODY, CONFLICT, Target, router
 from groupcoord.testing.cluster_clock import PendingDeadline
 from groupcoord.testing.waiting import WaitTimeoutError
 
@@ -25,34 +25,35 @@ def _answer(seen: PendingDeadline) -> Deadline:
     )
 
 
-@clock.get("/clock", summary="Show the time")
+@clock.get("/clock", summary="Show the clock")
 async def show_clock(cluster: Target) -> Clock:
-    """And who moves it, which is chosen with the broker: ``serve --clock``, or ``clock`` of ``POST /brokers``."""
+    """The time, and what advances it, which is chosen when the broker starts: ``serve --clock``, or ``clock`` of
+    ``POST /brokers``."""
     return clock_of(cluster)
 
 
-@clock.get("/clock/deadlines", summary="List what will happen if nothing else does")
+@clock.get("/clock/deadlines", summary="List the pending deadlines")
 async def list_deadlines(
     cluster: Target,
-    group: Annotated[str | None, Query(description="only of this group")] = None,
-    everything: Annotated[bool, Query(description="also what concerns no group")] = False,
+    group: Annotated[str | None, Query(description="only those of this group")] = None,
+    everything: Annotated[bool, Query(description="also those that concern no group")] = False,
 ) -> list[Deadline]:
-    """Earliest first, each with its reason."""
+    """Session timeouts and other timers, earliest first, each with its reason."""
     return [_answer(each) for each in cluster.clock.deadlines(group=group, everything=everything)]
 
 
-@clock.post("/clock/advance", summary="Let time pass on a manual clock", responses=BODY | CONFLICT)
+@clock.post("/clock/advance", summary="Advance a manual clock", responses=BODY | CONFLICT)
 async def advance(body: Advance, cluster: Target) -> Clock:
-    """Everything that falls due happens at its own moment, in order, before the answer comes: a session of 45 s runs out in
+    """Every timer that expires runs at its own time, in order, before the response comes: a session timeout of 45 s takes
     milliseconds."""
     async with cluster.changing:
         await cluster.clock.advance(body.seconds, heartbeats=body.heartbeats)
     return clock_of(cluster)
 
 
-@clock.post("/clock/advance-to-next", summary="Let time pass until the next deadline", responses=BODY | CONFLICT)
+@clock.post("/clock/advance-to-next", summary="Advance a manual clock to the next deadline", responses=BODY | CONFLICT)
 async def advance_to_next(cluster: Target, body: AdvanceToNext | None = None) -> Deadline:
-    """That included; returns what it was. If nothing will ever happen by itself: 409."""
+    """The deadline expires; returns which one it was. 409 if none is pending."""
     body = body or AdvanceToNext()
     async with cluster.changing:
         try:

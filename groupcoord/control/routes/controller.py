@@ -1,10 +1,10 @@
-"""The controller of a cluster of several brokers: to kill, pause and start it."""
+"""Routes of the controller of a cluster of several brokers: show, kill, start, pause and resume it."""
 
 from collections.abc import Awaitable, Callable
 
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import Controller
-from groupcoord.control.routing import CONFLICT, Target, router
+from groupcoord.control.route_dependencies import CONFLICT, Target, router
 from groupcoord.testing.cluster_controller import ControllerHandle
 
 controller = router("controller")
@@ -23,29 +23,30 @@ async def _done(cluster: ControlledCluster, act: Callable[[ControllerHandle], Aw
 
 @controller.get("/controller", summary="Show the controller of the cluster")
 async def show_controller(cluster: Target) -> Controller:
-    """What it does, and in which epoch it was elected. A lone broker is its own controller."""
+    """Its state, and the epoch in which it was elected. A single broker is its own controller."""
     return _answer(cluster)
 
 
-@controller.post("/controller/kill", summary="End the controller without a word", responses=CONFLICT)
+@controller.post("/controller/kill", summary="Kill the controller", responses=CONFLICT)
 async def kill_controller(cluster: Target) -> Controller:
-    """Brokers serve on by what it decided last; what needs it waits, and is answered with REQUEST_TIMED_OUT after 60 s."""
+    """Brokers keep serving with the metadata that they have; requests that need the controller wait, and get REQUEST_TIMED_OUT
+    after 60 s."""
     return await _done(cluster, ControllerHandle.kill)
 
 
 @controller.post("/controller/start", summary="Start the controller again", responses=CONFLICT)
 async def start_controller(cluster: Target) -> Controller:
-    """After a kill, in the next epoch: what waits is answered, and the sessions of brokers begin anew."""
+    """After a kill, in the next epoch: requests that waited are answered, and the sessions of brokers start anew."""
     return await _done(cluster, ControllerHandle.start)
 
 
-@controller.post("/controller/pause", summary="Let the controller decide nothing", responses=CONFLICT)
+@controller.post("/controller/pause", summary="Suspend the controller", responses=CONFLICT)
 async def pause_controller(cluster: Target) -> Controller:
-    """As a process that is suspended."""
+    """As a suspended process (SIGSTOP), it decides nothing until it is resumed."""
     return await _done(cluster, ControllerHandle.pause)
 
 
-@controller.post("/controller/resume", summary="Let a paused controller go on", responses=CONFLICT)
+@controller.post("/controller/resume", summary="Resume a paused controller", responses=CONFLICT)
 async def resume_controller(cluster: Target) -> Controller:
-    """In the same epoch: what waits is answered."""
+    """It keeps its epoch, and answers the requests that waited."""
     return await _done(cluster, ControllerHandle.resume)

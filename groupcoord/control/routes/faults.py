@@ -1,4 +1,4 @@
-"""Rules for requests that fail, wait or are lost."""
+"""Routes of fault rules, which refuse, delay, hold or drop requests and responses (docs/faults.md)."""
 
 import typing
 from dataclasses import fields
@@ -10,8 +10,8 @@ from fastapi.responses import PlainTextResponse
 
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import FaultRule, FaultRuleState, HeldRequest, Release, RequestToExplain
-from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, TEXT, WAITS, Target, Timeout, router, waited
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
+from groupcoord.control.route_dependencies import BODY, CONFLICT, TEXT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.faults import AsyncRule, HoldRule
 from groupcoord.testing.faults.matching import find_api, suggestion
 from groupcoord.testing.faults.rule import Rule
@@ -32,7 +32,7 @@ def _rule(cluster: ControlledCluster, number: int) -> AsyncRule:
 
 
 def _holding(cluster: ControlledCluster, number: int) -> HoldRule:
-    """Raises ProblemError if there is no such rule, or it holds nothing."""
+    """Raises ProblemError if there is no such rule, or it is not a rule that holds requests."""
     rule = _rule(cluster, number)
     if not isinstance(rule, HoldRule):
         raise ProblemError(409, f"{rule.name} holds nothing back: do: hold and do: hold_answer do")
@@ -68,21 +68,21 @@ def _state(cluster: ControlledCluster, rule: AsyncRule) -> FaultRuleState:
 
 @faults.get("/faults", summary="List the fault rules")
 async def list_faults(cluster: Target) -> list[FaultRuleState]:
-    """All that were added since the broker began, in order, with how often each acted."""
+    """All rules that were added since the broker started, in order, with how often each acted."""
     return [_state(cluster, typing.cast("AsyncRule", rule)) for rule in cluster.faults.rules]
 
 
 @faults.post("/faults", status_code=201, summary="Add a fault rule", responses=BODY)
 async def add_fault(body: FaultRule, cluster: Target) -> FaultRuleState:
-    """Behind the others: the first rule that matches a request acts. See docs/faults.md for the fields; ``hold`` and
-    ``hold_answer`` hold requests until ``/faults/ID/release``."""
+    """It is added after the others: the first rule that matches a request acts. docs/faults.md describes the fields; ``hold``
+    and ``hold_answer`` hold requests and responses until ``/faults/ID/release``."""
     rule = Rule.from_dict(body.model_dump(exclude={"name"}, exclude_unset=True))
     return _state(cluster, cluster.faults.add(rule, body.name))
 
 
 @faults.delete("/faults", status_code=204, summary="Remove all fault rules")
 async def remove_faults(cluster: Target) -> None:
-    """What they hold goes on."""
+    """Requests and responses that they hold go on."""
     for rule in cluster.faults.book.active:
         rule.remove()
 
@@ -94,7 +94,7 @@ async def remove_faults(cluster: Target) -> None:
     responses=BODY | TEXT,
 )
 async def explain(body: RequestToExplain, cluster: Target) -> str:
-    """If it came now, and why."""
+    """What each rule would do if the request were sent now, and why."""
     with wrong_argument("api"):
         api = find_api(body.api)
     if body.version is not None and not api.serves(body.version):
@@ -117,13 +117,13 @@ async def explain(body: RequestToExplain, cluster: Target) -> str:
 
 @faults.get("/faults/{rule}", summary="Show a fault rule")
 async def show_fault(rule: RuleNumber, cluster: Target) -> FaultRuleState:
-    """How often it acted; if never, why, with the requests that came nearest."""
+    """The rule and how often it acted; if never, why not, with the requests that nearly matched."""
     return _state(cluster, _rule(cluster, rule))
 
 
 @faults.delete("/faults/{rule}", status_code=204, summary="Remove a fault rule")
 async def remove_fault(rule: RuleNumber, cluster: Target) -> None:
-    """It acts no more, and what it holds goes on."""
+    """It no longer acts; requests and responses that it holds go on."""
     _rule(cluster, rule).remove()
 
 
@@ -135,7 +135,7 @@ async def wait_fault(
     acted: Annotated[int | None, Query(ge=1, description="until it has acted so many times in all")] = None,
     held: Annotated[int | None, Query(ge=1, description="until so many requests were held in all")] = None,
 ) -> FaultRuleState:
-    """One of the two. In vain: 504, with the requests that came nearest."""
+    """Give one of ``acted`` and ``held``. 504 after the timeout, with the requests that nearly matched."""
     if (acted is None) is (held is None):
         raise ProblemError.of_field("query", "one of acted and held: how many times it should have")
     if acted is not None:
@@ -145,15 +145,17 @@ async def wait_fault(
     return _state(cluster, _rule(cluster, rule))
 
 
-@faults.get("/faults/{rule}/waiting", summary="List what a fault rule holds", responses=CONFLICT)
+@faults.get("/faults/{rule}/waiting", summary="List the requests that a fault rule holds", responses=CONFLICT)
 async def list_waiting(rule: RuleNumber, cluster: Target) -> list[HeldRequest]:
     """In the order in which they came."""
     return [_held(each) for each in _holding(cluster, rule).waiting]
 
 
-@faults.post("/faults/{rule}/release", summary="Let go on what a fault rule holds", responses=BODY | CONFLICT)
+@faults.post(
+    "/faults/{rule}/release", summary="Release the requests that a fault rule holds", responses=BODY | CONFLICT
+)
 async def release(rule: RuleNumber, cluster: Target, body: Release | None = None) -> FaultRuleState:
-    """In the order in which they came, or in the given one."""
+    """They go on in the order in which they came, or in the given one."""
     holding = _holding(cluster, rule)
     waiting = holding.waiting
     order = list(range(len(waiting))) if body is None or body.order is None else body.order

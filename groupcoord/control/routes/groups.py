@@ -1,4 +1,5 @@
-"""Groups: what they are, what they have committed, and what an operator could do to them."""
+"""Routes of groups: their state, members, offsets and lag, waiting for a state, and forced events (expire a member, rebalance,
+unload or move the coordinator)."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -18,8 +19,8 @@ from groupcoord.control.models import (
     Reason,
     partitions_of,
 )
-from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import (
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
+from groupcoord.control.route_dependencies import (
     BODY,
     CONFLICT,
     WAITS,
@@ -34,11 +35,11 @@ from groupcoord.testing.groups import GroupDescription, MemberDescription
 
 groups = router("groups")
 
-GroupName = Annotated[str, Path(description="the name of a group: group.id")]
+GroupName = Annotated[str, Path(description="group.id")]
 
 
 def group_answer(seen: GroupDescription) -> Group:
-    """``seen`` as an answer."""
+    """``seen`` as a response body."""
     return Group(
         group=seen.group,
         type=seen.type,
@@ -72,31 +73,31 @@ def _member(seen: MemberDescription) -> Member:
 
 @groups.get("/groups", summary="List the groups")
 async def list_groups(cluster: Target) -> list[Group]:
-    """All that exist, by their names."""
+    """All groups, sorted by name."""
     return [group_answer(cluster.group(name).description()) for name in cluster.group_names()]
 
 
 @groups.get("/groups/{group:name}", summary="Show a group")
 async def show_group(group: GroupName, cluster: Target) -> Group:
-    """Its state and its members; the state is ``Dead`` if there is no such group, as Kafka says it."""
+    """Its state and its members; the state is ``Dead`` if the group does not exist, as in Kafka."""
     return group_answer(cluster.group(group).description())
 
 
 @groups.delete("/groups/{group:name}", status_code=204, summary="Delete a group", responses=CONFLICT)
 async def delete_group(group: GroupName, cluster: Target) -> None:
-    """With its offsets; only while it has no members."""
+    """Its offsets are deleted, too. 409 while it has members."""
     await cluster.group(group).delete()
 
 
 @groups.get("/groups/{group:name}/members", summary="List the members of a group")
 async def list_members(group: GroupName, cluster: Target) -> list[Member]:
-    """With what each is assigned."""
+    """Each with its assignment."""
     return group_answer(cluster.group(group).description()).members
 
 
 @groups.get("/groups/{group:name}/offsets", summary="List the committed offsets of a group")
 async def list_offsets(group: GroupName, cluster: Target) -> list[Offset]:
-    """As the coordinator has them."""
+    """The committed offsets, as OffsetFetch would return them."""
     return _offsets(await cluster.group(group).offsets())
 
 
@@ -108,7 +109,7 @@ def _offsets(found: Mapping[TopicPartition, int]) -> list[Offset]:
     "/groups/{group:name}/offsets", summary="Commit offsets for a group without members", responses=BODY | CONFLICT
 )
 async def commit_offsets(group: GroupName, body: Offsets, cluster: Target) -> list[Offset]:
-    """As an administrator does; a group that there is not comes to be by it. Returns all that are committed then."""
+    """As an administrator does; a group that does not exist is created. Returns all committed offsets of the group."""
     await cluster.group(group).commit({(each.topic, each.partition): each.offset for each in body.offsets})
     return _offsets(await cluster.group(group).offsets())
 
@@ -121,13 +122,13 @@ async def delete_offsets(
         list[str], Query(min_length=1, description="TOPIC:PARTITION, such as orders:0; may be repeated")
     ],
 ) -> None:
-    """It is no error if nothing is committed there."""
+    """It is no error if no offset is committed for a partition."""
     await cluster.group(group).delete_offsets(*(partition_of(text, "partition") for text in partition))
 
 
-@groups.get("/groups/{group:name}/lag", summary="Show how far a group is behind")
+@groups.get("/groups/{group:name}/lag", summary="Show the lag of a group")
 async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
-    """Of every partition of each topic that it has committed for, or of which a member has a partition."""
+    """For every partition of each topic for which the group has committed offsets or assigned partitions."""
     found = await cluster.group(group).lag()
     return [Lag(topic=topic, partition=number, lag=lag) for (topic, number), lag in sorted(found.items())]
 
@@ -135,7 +136,7 @@ async def show_lag(group: GroupName, cluster: Target) -> list[Lag]:
 # Waiting.
 
 
-@groups.get("/groups/{group:name}/wait", summary="Wait until a group is as it should be", responses=WAITS)
+@groups.get("/groups/{group:name}/wait", summary="Wait for a state of a group", responses=WAITS)
 async def wait_group(
     group: GroupName,
     cluster: Target,
@@ -167,10 +168,10 @@ async def wait_group(
         Query(description="TOPIC:PARTITION:OFFSET, such as orders:0:5: that offset or a later one is committed"),
     ] = None,
 ) -> Group:
-    """A long poll: the answer comes when it is so, with the group as it is then. One condition at a time.
+    """A long poll: the response comes when the condition holds, with the group as it is then. Give exactly one condition.
 
-    If it does not come to that in time, the status is 504, and the problem says what the group waits for, and until when. (Not
-    408: some clients send a request again by themselves if the status is that.)
+    After the timeout the status is 504, and the problem says what the group waits for, and until when. (Not 408, after which
+    some HTTP clients repeat the request by themselves.)
     """
     handle = cluster.group(group)
     asked = {
@@ -217,58 +218,67 @@ async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Gro
 
 
 @groups.post(
-    "/groups/{group:name}/remove-member", summary="Remove a member, as an administrator does", responses=BODY | CONFLICT
+    "/groups/{group:name}/remove-member",
+    summary="Remove a member, as an administrator does, with LeaveGroup",
+    responses=BODY | CONFLICT,
 )
 async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
-    """With LeaveGroup."""
+    """The member is named by member id, instance id or client id."""
     await cluster.group(group).remove_member(body.member)
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group:name}/expire-member", summary="End the session of a member now", responses=BODY | CONFLICT)
+@groups.post(
+    "/groups/{group:name}/expire-member", summary="Let the session of a member time out now", responses=BODY | CONFLICT
+)
 async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
-    """With all that follows when its timer does it."""
+    """The same happens as when its session timer expires."""
     await cluster.group(group).expire_member(body.member)
     return group_answer(cluster.group(group).description())
 
 
 @groups.post(
     "/groups/{group:name}/fence-member",
-    summary="Let another member take the place of a static one",
+    summary="Fence a static member",
     responses=BODY | CONFLICT,
 )
 async def fence_member(group: GroupName, body: InstanceId, cluster: Target) -> Group:
-    """The member that had the instance id is fenced."""
+    """Another member takes over its group.instance.id."""
     await cluster.group(group).fence_member(body.instance_id)
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group:name}/force-rebalance", summary="Let the members join again", responses=BODY | CONFLICT)
+@groups.post(
+    "/groups/{group:name}/force-rebalance", summary="Force a rebalance of a classic group", responses=BODY | CONFLICT
+)
 async def force_rebalance(group: GroupName, cluster: Target, body: Reason | None = None) -> Group:
-    """Of a classic group."""
+    """The members have to join again."""
     await cluster.group(group).force_rebalance((body or Reason()).reason)
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group:name}/unload-coordinator", summary="Coordinate a group no longer", responses=CONFLICT)
+@groups.post("/groups/{group:name}/unload-coordinator", summary="Unload the coordinator of a group", responses=CONFLICT)
 async def unload_coordinator(group: GroupName, cluster: Target) -> Group:
-    """Nor the others of its partition of ``__consumer_offsets``: clients are told NOT_COORDINATOR until it is loaded."""
+    """All groups of its partition of ``__consumer_offsets`` are unloaded: clients get NOT_COORDINATOR until the coordinator is
+    loaded again."""
     await cluster.group(group).unload_coordinator()
     return group_answer(cluster.group(group).description())
 
 
-@groups.post("/groups/{group:name}/load-coordinator", summary="Coordinate a group again", responses=CONFLICT)
+@groups.post("/groups/{group:name}/load-coordinator", summary="Load the coordinator of a group", responses=CONFLICT)
 async def load_coordinator(group: GroupName, cluster: Target) -> Group:
-    """With what the log has of the groups of its partition."""
+    """All groups of its partition are loaded from ``__consumer_offsets``."""
     await cluster.group(group).load_coordinator()
     return group_answer(cluster.group(group).description())
 
 
 @groups.post(
-    "/groups/{group:name}/move-coordinator", summary="Let another broker coordinate a group", responses=BODY | CONFLICT
+    "/groups/{group:name}/move-coordinator",
+    summary="Move the coordinator of a group to another broker",
+    responses=BODY | CONFLICT,
 )
 async def move_coordinator(group: GroupName, body: NewCoordinator, cluster: Target) -> Group:
-    """And the others of its partition of ``__consumer_offsets``."""
+    """All groups of its partition of ``__consumer_offsets`` move with it."""
     with wrong_argument("to"):
         await cluster.group(group).move_coordinator(body.to)
     return group_answer(cluster.group(group).description())

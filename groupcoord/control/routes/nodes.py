@@ -1,4 +1,5 @@
-"""The brokers that a cluster is of, which Kafka's clients call nodes: to stop, kill, pause and start one of them."""
+"""Routes of the single brokers of a cluster, which Kafka's clients call nodes: stop, kill, pause or start one, cut its network,
+stop its replication, slow down or lose its disk, unregister it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -7,14 +8,14 @@ from fastapi import Path, Query
 
 from groupcoord.control.controlled_cluster import ControlledCluster, taken
 from groupcoord.control.node_models import Node
-from groupcoord.control.problems import ProblemError, responses, wrong_argument
-from groupcoord.control.routing import CONFLICT, WAITS, Target, Timeout, router, waited
+from groupcoord.control.problem_documents import ProblemError, responses, wrong_argument
+from groupcoord.control.route_dependencies import CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.cluster_broker import ClusterBroker, delay_of
 
 nodes = router("nodes")
 
 Peer = Annotated[str, Query(description="the id of another broker, `controller` or `clients`")]
-Seconds = Annotated[float, Query(description="how long each append takes, on the cluster's clock; 0: no time")]
+Seconds = Annotated[float, Query(description="the delay of each append, on the cluster's clock; 0: none")]
 NodeId = Annotated[int, Path(description="the id of a broker of the cluster")]
 
 
@@ -55,25 +56,25 @@ async def _done(cluster: ControlledCluster, node: int, act: Callable[[ClusterBro
 
 @nodes.get("/nodes", summary="List the brokers of the cluster")
 async def list_nodes(cluster: Target) -> list[Node]:
-    """With what each of them does, and all that was done to it."""
+    """Each with its state and the faults that are injected into it."""
     return [_answer(cluster, cluster.broker(node)) for node in cluster.brokers]
 
 
 @nodes.get("/nodes/{node}", summary="Show a broker of the cluster")
 async def show_node(node: NodeId, cluster: Target) -> Node:
-    """What it does, and all that was done to it."""
+    """Its state, and the faults that are injected into it."""
     return _answer(cluster, _broker(cluster, node))
 
 
-@nodes.get("/nodes/{node}/wait", summary="Wait until a broker is as it should be", responses=WAITS)
+@nodes.get("/nodes/{node}/wait", summary="Wait until a broker is fenced or runs", responses=WAITS)
 async def wait_node(
     node: NodeId,
     cluster: Target,
     timeout: Timeout,
     fenced: Annotated[bool, Query(description="the controller has fenced it")] = False,
-    running: Annotated[bool, Query(description="it runs, as after a start that had to wait")] = False,
+    running: Annotated[bool, Query(description="it runs, as after a start that has to wait")] = False,
 ) -> Node:
-    """A long poll: the answer comes when it is so. One of the two."""
+    """A long poll: the response comes when the condition holds. Give one of ``fenced`` and ``running``."""
     if fenced is running:
         raise ProblemError.of_field("query", "one of fenced=true and running=true")
     broker = _broker(cluster, node)
@@ -81,77 +82,78 @@ async def wait_node(
     return _answer(cluster, broker)
 
 
-@nodes.post("/nodes/{node}/stop", summary="Shut a broker down in order", responses=CONFLICT)
+@nodes.post("/nodes/{node}/stop", summary="Shut a broker down cleanly", responses=CONFLICT)
 async def stop_node(node: NodeId, cluster: Target) -> Node:
-    """First others lead what it led, as far as others are in sync; then its connections are closed, and it is fenced."""
+    """First other in-sync replicas become leaders of its partitions; then its connections are closed, and it is fenced."""
     return await _done(cluster, node, ClusterBroker.stop)
 
 
-@nodes.post("/nodes/{node}/kill", summary="End a broker without a word", responses=CONFLICT)
+@nodes.post("/nodes/{node}/kill", summary="Kill a broker", responses=CONFLICT)
 async def kill_node(node: NodeId, cluster: Target) -> Node:
-    """Its connections are closed; others lead when its session ends, ``broker.session.timeout.ms`` later."""
+    """Its connections are closed; others become leaders when its session expires, ``broker.session.timeout.ms`` later."""
     return await _done(cluster, node, ClusterBroker.kill)
 
 
-@nodes.post("/nodes/{node}/pause", summary="Let a broker say nothing", responses=CONFLICT)
+@nodes.post("/nodes/{node}/pause", summary="Suspend a broker", responses=CONFLICT)
 async def pause_node(node: NodeId, cluster: Target) -> Node:
-    """As a process that is suspended: its connections stay open, and others lead when its session ends."""
+    """As a suspended process (SIGSTOP): its connections stay open, and others become leaders when its session expires."""
     return await _done(cluster, node, ClusterBroker.pause)
 
 
-@nodes.post("/nodes/{node}/resume", summary="Let a paused broker go on", responses=CONFLICT)
+@nodes.post("/nodes/{node}/resume", summary="Resume a paused broker", responses=CONFLICT)
 async def resume_node(node: NodeId, cluster: Target) -> Node:
-    """What it was asked meanwhile is answered."""
+    """Requests that came meanwhile are handled."""
     return await _done(cluster, node, ClusterBroker.resume)
 
 
 @nodes.post("/nodes/{node}/start", summary="Start a broker again", responses=responses(409, 503))
 async def start_node(node: NodeId, cluster: Target) -> Node:
-    """After a stop or a kill, with all that it had; after a kill it is ``starting`` until its session from before has ended."""
+    """After a stop or a kill, with its data; after a kill it is ``starting`` until its old session has expired."""
     return await _done(cluster, node, ClusterBroker.start)
 
 
-@nodes.post("/nodes/{node}/stop-copying", summary="Let a broker copy nothing from leaders")
+@nodes.post("/nodes/{node}/stop-copying", summary="Stop the replication of a broker from leaders")
 async def stop_copying_at_node(node: NodeId, cluster: Target) -> Node:
-    """As a follower that is too slow: it is out of the replicas in sync ``replica.lag.time.max.ms`` later."""
+    """As a follower that is too slow, it is removed from the ISR ``replica.lag.time.max.ms`` later."""
     return await _done(cluster, node, ClusterBroker.stop_copying)
 
 
-@nodes.post("/nodes/{node}/copy-again", summary="Let a broker copy from leaders again")
+@nodes.post("/nodes/{node}/copy-again", summary="Resume the replication of a broker from leaders")
 async def copy_again_at_node(node: NodeId, cluster: Target) -> Node:
-    """It has all that they have, and is in sync."""
+    """It catches up with the leaders and is in sync again."""
     return await _done(cluster, node, ClusterBroker.copy_again)
 
 
 @nodes.post("/nodes/{node}/cut-off", summary="Cut the network between a broker and a peer", responses=CONFLICT)
 async def cut_off_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
-    """Copies stop at another broker, requests wait at clients; without the controller it is fenced, and leads on in vain."""
+    """Without another broker, replication between the two stops; without clients, their requests wait; without the controller,
+    the broker is fenced, although it still takes itself for the leader of its partitions."""
     return await _done(cluster, node, lambda broker: broker.cut_off(_peer(peer)))
 
 
-@nodes.post("/nodes/{node}/reconnect", summary="Mend what a cut-off has cut", responses=CONFLICT)
+@nodes.post("/nodes/{node}/reconnect", summary="Restore the network between a broker and a peer", responses=CONFLICT)
 async def reconnect_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
-    """Clients are answered, copies go on, and the broker hears who leads."""
+    """Requests of clients are answered, replication goes on, and the broker gets the metadata that it missed."""
     return await _done(cluster, node, lambda broker: broker.reconnect(_peer(peer)))
 
 
-@nodes.post("/nodes/{node}/slow-disk", summary="Let what a broker appends take its time")
+@nodes.post("/nodes/{node}/slow-disk", summary="Delay the appends of a broker")
 async def slow_disk_of_node(node: NodeId, cluster: Target, seconds: Seconds) -> Node:
-    """What is produced and committed is answered so much later, and as a follower its copies come so much later."""
+    """Produce requests and offset commits are answered so much later, and as a follower the broker replicates so much later."""
     with wrong_argument("seconds"):
         delay_of(seconds)
     return await _done(cluster, node, lambda broker: broker.slow_disk(seconds))
 
 
-@nodes.post("/nodes/{node}/lose-disk", summary="Let a broker that does not run lose its disk", responses=CONFLICT)
+@nodes.post("/nodes/{node}/lose-disk", summary="Delete the data of a broker that does not run", responses=CONFLICT)
 async def lose_disk_of_node(node: NodeId, cluster: Target) -> Node:
-    """It starts with empty logs, and copies them anew."""
+    """It will start with empty logs and replicate them again."""
     return await _done(cluster, node, ClusterBroker.lose_disk)
 
 
-@nodes.post("/nodes/{node}/unregister", summary="Let the controller forget a broker", responses=CONFLICT)
+@nodes.post("/nodes/{node}/unregister", summary="Unregister a broker at the controller", responses=CONFLICT)
 async def unregister_node(node: NodeId, cluster: Target) -> Node:
-    """One that runs goes on as one that the others do not know, until it is started again."""
+    """A broker that runs goes on, unknown to the others, until it is started again."""
     return await _done(cluster, node, ClusterBroker.unregister)
 
 

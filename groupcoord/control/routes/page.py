@@ -1,28 +1,28 @@
-"""The live page of the first broker, and what it asks beside the API: ``groupcoord serve --page``."""
+"""Routes of the live page (``groupcoord serve --page``): the HTML, and the dissected bytes of a message."""
 
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from groupcoord.control.routing import Target
+from groupcoord.control.route_dependencies import Target
 from groupcoord.page.dissections import dissection_of
 
 PATH = "/page/"
 
 
 def page_routes(html: str) -> APIRouter:
-    """The routes of a page whose file is ``html``; they are no part of the described API."""
+    """The routes of the live page ``html``; they are not part of the OpenAPI description."""
     page = APIRouter(include_in_schema=False)
 
     @page.get(PATH)
     async def show_page() -> HTMLResponse:
-        """The page. It holds no data: it asks for them, with the token if there is one."""
+        """The page. It contains no data: it requests them, with the token if one is needed."""
         return HTMLResponse(html, headers={"Cache-Control": "no-store"})
 
     @page.get(f"{PATH}bytes/{{seq}}")
     async def message_bytes(cluster: Target, seq: int) -> dict[str, Any] | None:
-        """The message of that entry, field by field; null if it is of none, or its bytes are not kept."""
+        """The message of that trace entry, field by field; null if the entry is not of a message, or its bytes are not kept."""
         try:
             dissection = dissection_of(cluster.trace[seq])
         except KeyError as gone:

@@ -1,4 +1,4 @@
-"""Topics and their records."""
+"""Routes of topics and records: create, list and delete topics, add partitions, move leaders, produce and read records."""
 
 from typing import Annotated, Literal
 
@@ -22,8 +22,8 @@ from groupcoord.control.models import (
     bytes_of,
     text_of,
 )
-from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
+from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.record_reading import chosen_partitions
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.topics import unknown_topic
@@ -31,10 +31,12 @@ from groupcoord.testing.topics import unknown_topic
 topics = router("topics")
 
 TopicName = Annotated[str, Path(description="the name of a topic")]
-PartitionNumber = Annotated[int | None, Query(ge=0, description="of one partition; of each in turn unless given")]
+PartitionNumber = Annotated[
+    int | None, Query(ge=0, description="only this partition; all, one after the other, unless given")
+]
 IsolationLevel = Annotated[
     Literal["read_committed", "read_uncommitted"],
-    Query(description="read_committed leaves out what was aborted, and all from the oldest open transaction on"),
+    Query(description="read_committed leaves out aborted records, and all records from the oldest open transaction on"),
 ]
 
 
@@ -67,7 +69,7 @@ def _state_of(topic: topic_store.Topic) -> TopicState:
 
 @topics.get("/topics", summary="List the topics")
 async def list_topics(
-    cluster: Target, internal: Annotated[bool, Query(description="those of Kafka itself, too")] = False
+    cluster: Target, internal: Annotated[bool, Query(description="Kafka's internal topics, too")] = False
 ) -> list[TopicState]:
     """With the leader and the offsets of each partition."""
     names = cluster.topic_names()
@@ -76,7 +78,7 @@ async def list_topics(
 
 @topics.post("/topics", status_code=201, summary="Create a topic", responses=BODY | CONFLICT)
 async def create_topic(body: NewTopic, cluster: Target) -> TopicState:
-    """It can be used at once."""
+    """It can be used when the response comes."""
     if body.name in cluster.topic_names():
         raise ProblemError(409, f"there is a topic {body.name!r} already")
     with wrong_argument("configs" if body.configs else "name"):
@@ -92,22 +94,24 @@ async def show_topic(topic: TopicName, cluster: Target) -> TopicState:
 
 @topics.delete("/topics/{topic}", status_code=204, summary="Delete a topic", responses=CONFLICT)
 async def delete_topic(topic: TopicName, cluster: Target) -> None:
-    """The offsets that were committed for it are deleted, too."""
+    """The committed offsets of its partitions are deleted, too."""
     _require(cluster, topic)
     await cluster.delete_topic(topic)
 
 
-@topics.post("/topics/{topic}/partitions", summary="Give a topic more partitions", responses=BODY | CONFLICT)
+@topics.post("/topics/{topic}/partitions", summary="Add partitions to a topic", responses=BODY | CONFLICT)
 async def add_partitions(topic: TopicName, body: MorePartitions, cluster: Target) -> TopicState:
-    """So many more than it has."""
+    """``more`` is the number of new partitions."""
     found = _require(cluster, topic)
     await cluster.add_partitions(topic, body.more)
     return _state_of(found)
 
 
-@topics.post("/topics/{topic}/leader", summary="Let another broker lead a partition", responses=BODY | CONFLICT)
+@topics.post(
+    "/topics/{topic}/leader", summary="Move the leader of a partition to another broker", responses=BODY | CONFLICT
+)
 async def move_leader(topic: TopicName, body: NewLeader, cluster: Target) -> TopicState:
-    """In the next leader epoch."""
+    """The leader epoch is incremented."""
     found = _require(cluster, topic)
     with wrong_argument("partition"):
         chosen_partitions(topic, len(found.partitions), body.partition)
@@ -116,9 +120,9 @@ async def move_leader(topic: TopicName, body: NewLeader, cluster: Target) -> Top
     return _state_of(found)
 
 
-@topics.post("/topics/{topic}/records", status_code=201, summary="Write records", responses=BODY | CONFLICT)
+@topics.post("/topics/{topic}/records", status_code=201, summary="Produce records", responses=BODY | CONFLICT)
 async def produce(topic: TopicName, body: RecordsData, cluster: Target) -> list[RecordPlace]:
-    """Values, keys and headers are text, or Base64. Returns where each record is."""
+    """Values, keys and headers are text, or Base64. Returns the partition and offset of each record."""
     found = _require(cluster, topic)
     records = [_record(number, record, topic, len(found.partitions)) for number, record in enumerate(body.records)]
     return [RecordPlace(**place._asdict()) for place in await cluster.produce(topic, records=records)]
@@ -145,7 +149,7 @@ async def read_records(
     partition: PartitionNumber = None,
     isolation: IsolationLevel = "read_committed",
 ) -> list[RecordAnswer]:
-    """As a reader of that isolation level finds them now, from the first to the last."""
+    """All records that a consumer of that isolation level can read now, in order."""
     _require_partition(cluster, topic, partition)
     return [_answer(record) for record in await cluster.records(topic, partition, isolation=isolation)]
 
@@ -155,11 +159,11 @@ async def wait_records(
     topic: TopicName,
     cluster: Target,
     timeout: Timeout,
-    count: Annotated[int, Query(ge=1, description="how many there should be at least")],
+    count: Annotated[int, Query(ge=1, description="the number of records, at least")],
     partition: PartitionNumber = None,
     isolation: IsolationLevel = "read_committed",
 ) -> list[RecordAnswer]:
-    """Until a reader of that isolation level finds so many; returns them all."""
+    """Waits until a consumer of that isolation level can read at least ``count`` records; returns them all."""
     _require_partition(cluster, topic, partition)
     found = await waited(cluster, cluster.wait_records(topic, count, partition, isolation=isolation, timeout=timeout))
     return [_answer(record) for record in found]

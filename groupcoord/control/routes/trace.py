@@ -1,4 +1,4 @@
-"""The trace: everything that happened, with its causes."""
+"""Routes of the trace: query, download, stream and draw it, and explain why something happened."""
 
 from typing import Annotated
 
@@ -6,8 +6,8 @@ from fastapi import Header, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
 from groupcoord.control.models import Entries, Entry
-from groupcoord.control.problems import wrong_argument
-from groupcoord.control.routing import TEXT, Target, partition_of, router
+from groupcoord.control.problem_documents import wrong_argument
+from groupcoord.control.route_dependencies import TEXT, Target, partition_of, router
 from groupcoord.control.trace_selection import Selected
 from groupcoord.control.trace_stream import MEDIA_TYPE, TraceStream
 from groupcoord.testing.trace.file_format import entry_as_json
@@ -20,8 +20,8 @@ JSON_LINES = "application/x-ndjson"
 
 Since = Annotated[float | None, Query(description="from this moment on: seconds since the trace began")]
 Until = Annotated[float | None, Query(description="up to this moment: seconds since the trace began")]
-GroupFilter = Annotated[str | None, Query(description="about this group")]
-TransactionFilter = Annotated[str | None, Query(description="about this transactional id")]
+GroupFilter = Annotated[str | None, Query(description="only entries about this group")]
+TransactionFilter = Annotated[str | None, Query(description="only entries about this transactional id")]
 
 
 @trace.get("/trace", summary="Query the trace")
@@ -30,10 +30,10 @@ async def query_trace(
     selected: Selected,
     since: Since = None,
     until: Until = None,
-    after: Annotated[int, Query(ge=0, description="behind the entry with this number")] = 0,
-    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="the first so many of them")] = 10_000,
+    after: Annotated[int, Query(ge=0, description="after the entry with this number")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="at most so many entries, the first ones")] = 10_000,
 ) -> Entries:
-    """Its entries, oldest first, in the form of its file (docs/trace.md)."""
+    """The entries, oldest first, as in the trace's file format (docs/trace.md)."""
     found = cluster.trace.entries(since=since, until=until, transaction=selected.transaction)
     chosen = [entry for entry in found if entry.seq > after and selected(entry)][:limit]
     return Entries(
@@ -53,13 +53,15 @@ async def trace_text(
     since: Since = None,
     until: Until = None,
     limit: Annotated[int | None, Query(ge=1, description="only the last so many lines")] = None,
-    fold: Annotated[bool, Query(description="what changed nothing is one line for each client")] = False,
+    fold: Annotated[bool, Query(description="requests without effect are one line for each client")] = False,
 ) -> str:
-    """One line for each entry, with its cause."""
+    """One line for each entry, each with its cause."""
     return cluster.trace.text(group=group, transaction=transaction, since=since, until=until, limit=limit, fold=fold)
 
 
-@trace.get("/trace/mermaid", summary="Draw the trace", response_class=PlainTextResponse, responses=TEXT)
+@trace.get(
+    "/trace/mermaid", summary="Draw the trace as a sequence diagram", response_class=PlainTextResponse, responses=TEXT
+)
 async def trace_mermaid(
     cluster: Target,
     group: GroupFilter = None,
@@ -68,7 +70,7 @@ async def trace_mermaid(
     until: Until = None,
     limit: Annotated[int, Query(ge=1, description="only the last so many steps")] = MOST_STEPS,
 ) -> str:
-    """A sequence diagram in Mermaid's language, which GitHub draws."""
+    """A Mermaid sequence diagram, which GitHub renders."""
     return cluster.trace.mermaid(group=group, transaction=transaction, since=since, until=until, limit=limit)
 
 
@@ -79,7 +81,7 @@ async def trace_mermaid(
     responses={200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}},
 )
 async def trace_file(cluster: Target) -> StreamingResponse:
-    """One line of JSON for each entry behind a first line, as docs/trace.md says; ``groupcoord.Trace.load`` reads it."""
+    """A header line, then one line of JSON for each entry (docs/trace.md); ``groupcoord.Trace.load`` reads it."""
     return StreamingResponse(
         cluster.trace.lines(),
         media_type=JSON_LINES,
@@ -90,22 +92,24 @@ async def trace_file(cluster: Target) -> StreamingResponse:
 @trace.get("/trace/why", summary="Explain why something happened", response_class=PlainTextResponse, responses=TEXT)
 async def why(
     cluster: Target,
-    group: Annotated[str | None, Query(description="the group that it is about")] = None,
+    group: Annotated[str | None, Query(description="the group to explain")] = None,
     generation: Annotated[
-        int | None, Query(description="why this generation, or epoch, began; the newest unless given")
+        int | None, Query(description="why this generation or epoch began; the newest unless given")
     ] = None,
     epoch: Annotated[int | None, Query(description="why the consumer group is at this epoch")] = None,
-    member: Annotated[str | None, Query(description="how this member came, left or changed the last time")] = None,
-    lost: Annotated[str | None, Query(description="TOPIC:PARTITION: why the member, or whoever, last lost it")] = None,
-    got: Annotated[str | None, Query(description="TOPIC:PARTITION: why the member, or whoever, last got it")] = None,
+    member: Annotated[str | None, Query(description="how this member last joined, left or changed")] = None,
+    lost: Annotated[
+        str | None, Query(description="TOPIC:PARTITION: why the member, or any member, last lost it")
+    ] = None,
+    got: Annotated[str | None, Query(description="TOPIC:PARTITION: why the member, or any member, last got it")] = None,
     cause: Annotated[
-        int | None, Query(description="the number of an entry: why each generation began to which it led")
+        int | None, Query(description="the number of an entry: explains each generation that the entry led to")
     ] = None,
     transaction: Annotated[
-        str | None, Query(description="a transactional id: why it was aborted, or its producer refused")
+        str | None, Query(description="a transactional id: why its transaction was aborted, or its producer refused")
     ] = None,
 ) -> str:
-    """In words, from the causes in the trace. What it does not have is a 404 that says what is known."""
+    """An explanation in words, from the causes in the trace. 404, which says what is known, if the trace does not have it."""
     try:
         entry = None if cause is None else cluster.trace[cause]
     except KeyError as gone:
@@ -132,9 +136,9 @@ async def why(
 async def trace_stream(
     cluster: Target,
     selected: Selected,
-    last_event_id: Annotated[str | None, Header(description="go on behind this event: RUN-SEQ")] = None,
+    last_event_id: Annotated[str | None, Header(description="continue after this event: RUN-SEQ")] = None,
 ) -> TraceStream:
-    """Server-sent events: ``start`` (what a reader has is void, as after a reset), then an ``entry`` for each entry of the
-    trace, those that there are first. ``id`` is RUN-SEQ, which ``Last-Event-ID`` continues. A reader that does not keep up is
-    disconnected, and may come back."""
+    """Server-sent events: ``start`` (a new trace begins, as after a reset; earlier entries are void), then an ``entry`` for
+    each entry of the trace: first those that exist, then new ones. ``id`` is RUN-SEQ, from which ``Last-Event-ID`` continues.
+    A client that reads too slowly is disconnected, and may reconnect."""
     return TraceStream(cluster, selected, last_event_id)

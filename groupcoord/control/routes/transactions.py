@@ -1,12 +1,12 @@
-"""Transactional ids and their transactions."""
+"""Routes of transactional ids: their transactions, waiting for a state, aborting, and unloading or moving the coordinator."""
 
 from typing import Annotated
 
 from fastapi import Path, Query
 
 from groupcoord.control.models import NewCoordinator, Transaction, partitions_of
-from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
+from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.transactions import TransactionDescription
 
 transactions = router("transactions")
@@ -28,34 +28,40 @@ def _answer(seen: TransactionDescription) -> Transaction:
 
 @transactions.get("/transactions", summary="List the transactional ids")
 async def list_transactions(cluster: Target) -> list[Transaction]:
-    """With the transaction of each."""
+    """Each with its transaction."""
     return [_answer(cluster.transaction(name).description()) for name in cluster.transactional_ids()]
 
 
 @transactions.get("/transactions/{transactional_id:name}", summary="Show a transactional id and its transaction")
 async def show_transaction(transactional_id: TransactionalId, cluster: Target) -> Transaction:
-    """The state is ``Dead`` if there is no such id."""
+    """The state is ``Dead`` if the id does not exist."""
     return _answer(cluster.transaction(transactional_id).description())
 
 
 @transactions.get(
-    "/transactions/{transactional_id:name}/wait", summary="Wait until a transaction is as it should be", responses=WAITS
+    "/transactions/{transactional_id:name}/wait", summary="Wait for a state of a transaction", responses=WAITS
 )
 async def wait_transaction(
     transactional_id: TransactionalId,
     cluster: Target,
     timeout: Timeout,
     state: Annotated[
-        list[str] | None, Query(description="Kafka's word for a state, such as CompleteCommit; repeated: one of them")
+        list[str] | None, Query(description="a state as in Kafka, such as CompleteCommit; repeated: one of them")
     ] = None,
     ongoing: Annotated[
         str | None,
-        Query(description="a transaction is open with a partition of each of these topics; any: of whichever"),
+        Query(
+            description="a transaction is open with a partition of each of these topics; any: with whatever partitions"
+        ),
     ] = None,
-    committed: Annotated[bool, Query(description="the last one is committed, and all partitions know")] = False,
-    aborted: Annotated[bool, Query(description="the last one is aborted, and all partitions know")] = False,
+    committed: Annotated[
+        bool, Query(description="the last one is committed, with a transaction marker in every partition")
+    ] = False,
+    aborted: Annotated[
+        bool, Query(description="the last one is aborted, with a transaction marker in every partition")
+    ] = False,
 ) -> Transaction:
-    """A long poll: the answer comes when it is so. One condition at a time."""
+    """A long poll: the response comes when the condition holds. Give exactly one condition."""
     handle = cluster.transaction(transactional_id)
     asked = {"state": state, "ongoing": ongoing, "committed": committed, "aborted": aborted}
     conditions = [name for name, value in asked.items() if value]
@@ -77,38 +83,43 @@ async def wait_transaction(
     "/transactions/{transactional_id:name}/abort", summary="Abort the open transaction", responses=CONFLICT
 )
 async def abort_transaction(transactional_id: TransactionalId, cluster: Target) -> Transaction:
-    """As its timeout would: the producer is fenced. ``wait?aborted=true`` waits until all partitions know."""
+    """As when its timeout expires, the producer is fenced. ``wait?aborted=true`` waits until every partition has its
+    transaction marker."""
     await cluster.transaction(transactional_id).abort()
     return _answer(cluster.transaction(transactional_id).description())
 
 
 @transactions.post(
-    "/transactions/{transactional_id:name}/unload-coordinator", summary="Coordinate it no longer", responses=CONFLICT
+    "/transactions/{transactional_id:name}/unload-coordinator",
+    summary="Unload the transaction coordinator of an id",
+    responses=CONFLICT,
 )
 async def unload_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
-    """Nor the others of its partition of ``__transaction_state``."""
+    """All ids of its partition of ``__transaction_state`` are unloaded."""
     await cluster.transaction(transactional_id).unload_coordinator()
     return _answer(cluster.transaction(transactional_id).description())
 
 
 @transactions.post(
-    "/transactions/{transactional_id:name}/load-coordinator", summary="Coordinate it again", responses=CONFLICT
+    "/transactions/{transactional_id:name}/load-coordinator",
+    summary="Load the transaction coordinator of an id",
+    responses=CONFLICT,
 )
 async def load_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
-    """With what the log has of the ids of its partition."""
+    """All ids of its partition are loaded from ``__transaction_state``."""
     await cluster.transaction(transactional_id).load_coordinator()
     return _answer(cluster.transaction(transactional_id).description())
 
 
 @transactions.post(
     "/transactions/{transactional_id:name}/move-coordinator",
-    summary="Let another broker coordinate it",
+    summary="Move the transaction coordinator of an id to another broker",
     responses=BODY | CONFLICT,
 )
 async def move_transaction_coordinator(
     transactional_id: TransactionalId, body: NewCoordinator, cluster: Target
 ) -> Transaction:
-    """And the others of its partition of ``__transaction_state``."""
+    """All ids of its partition of ``__transaction_state`` move with it."""
     with wrong_argument("to"):
         await cluster.transaction(transactional_id).move_coordinator(body.to)
     return _answer(cluster.transaction(transactional_id).description())

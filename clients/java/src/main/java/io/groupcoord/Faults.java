@@ -100,13 +100,13 @@ public final class Faults {
         return new Rule(api, api.post(RuleState.class, "/faults", rule).id());
     }
 
-    /** How a rule is doing. */
+    /** The state of a rule. */
     public record RuleState(int id, String text, int uses, List<Held> waiting) {}
 
     /** A request that a rule holds. */
     public record Held(String api, int version, String clientId, String text) {}
 
-    /** A rule that is there. */
+    /** A rule that was added to the broker. */
     public static final class Rule {
         private static final Duration TIMEOUT = Duration.ofSeconds(30);
         private final ControlApi api;
@@ -117,27 +117,27 @@ public final class Faults {
             this.path = "/faults/" + id;
         }
 
-        /** How often it acted. */
+        /** How often the rule has acted. */
         public int uses() {
             return api.get(RuleState.class, path).uses();
         }
 
-        /** Wait until it has acted so often. */
+        /** Wait until the rule has acted so often. */
         public void waitActed(int count) {
             api.await(RuleState.class, path + "/wait?acted=" + count, TIMEOUT);
         }
 
-        /** Wait until it has held so many requests; returns those that wait now. */
+        /** Wait until the rule has held so many requests; returns those that it holds now. */
         public List<Held> waitHeld(int count) {
             return api.await(RuleState.class, path + "/wait?held=" + count, TIMEOUT).waiting();
         }
 
-        /** Let all go on that wait, in the order they came. */
+        /** Let all requests go on that the rule holds, in the order in which they came. */
         public void release() {
             api.post(path + "/release", Map.of());
         }
 
-        /** It acts no more. */
+        /** Remove the rule. */
         public void remove() {
             api.delete(path);
         }

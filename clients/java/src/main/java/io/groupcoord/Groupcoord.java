@@ -53,22 +53,22 @@ public final class Groupcoord {
         return new Groupcoord(server, server.below("/brokers/" + ControlApi.part(made.name())));
     }
 
-    /** End this broker, one that {@link #newBroker} made; returns what went wrong in it, and rules that never acted. */
+    /** End this broker, one that {@link #newBroker} made; returns its unexpected errors, and rules that never acted. */
     public List<String> end() {
         return api.deleteWithProblems();
     }
 
-    /** Bring the broker back to its beginning, in milliseconds; returns as {@link #end}. */
+    /** Replace the broker by a fresh one at the same address, in milliseconds; returns the same as {@link #end}. */
     public List<String> reset() {
         return api.post(Problems.class, "/reset", Map.of()).problems();
     }
 
-    /** Close the ports and all connections; what is stored is kept. */
+    /** Stop the broker: close its ports and all connections, and keep its logs. */
     public void stop() {
         api.post("/stop", Map.of());
     }
 
-    /** Start again on the same ports, after {@link #stop}: groups are what the log says. */
+    /** Start the broker again on the same ports; groups are loaded from the log. */
     public void restart() {
         api.post("/restart", Map.of());
     }
@@ -103,7 +103,7 @@ public final class Groupcoord {
         api.post("/topics/" + ControlApi.part(topic) + "/records", Map.of("records", records));
     }
 
-    /** The records of a topic, as a reader of what is committed finds them now. */
+    /** The records of a topic that a read_committed consumer can read now. */
     public List<StoredRecord> records(String topic) {
         return api.list(StoredRecord.class, "/topics/" + ControlApi.part(topic) + "/records");
     }
@@ -128,7 +128,7 @@ public final class Groupcoord {
         return api.list(GroupDescription.class, "/groups").stream().map(GroupDescription::group).toList();
     }
 
-    /** The time, if the test moves it. */
+    /** The clock of the broker, if it is manual. */
     public Clock clock() {
         return new Clock(api);
     }
@@ -138,7 +138,7 @@ public final class Groupcoord {
         return new Faults(api, request);
     }
 
-    /** What happened, with its causes, a line each. */
+    /** The trace of everything that happened, one line for each entry, with its cause. */
     public String trace() {
         return api.text("/trace/text");
     }
@@ -148,12 +148,12 @@ public final class Groupcoord {
         return api.text("/trace/why" + ControlApi.query(Map.of("group", group, "generation", generation)));
     }
 
-    /** What became of a member of a group: by its member id, instance id or client id. */
+    /** How a member of a group last joined, left or changed: by its member id, instance id or client id. */
     public String whyMember(String group, String member) {
         return api.text("/trace/why" + ControlApi.query(Map.of("group", group, "member", member)));
     }
 
-    /** What a failed test shows: groups, what is pending, rules that acted, the last of what happened. */
+    /** What a failed test shows: groups, what they wait for, rules that acted, and the end of the trace. */
     public String report() {
         return api.text("/report");
     }
@@ -184,7 +184,7 @@ public final class Groupcoord {
     /** A member of a group. */
     public record Member(String memberId, String instanceId, String clientId, List<PartitionOffset> assigned) {}
 
-    /** Something that will happen if nothing else does. */
+    /** A pending timer, such as a session timeout. */
     public record Deadline(long atMs, double inSeconds, String kind, String group, String member, String reason) {}
 
     /** How a broker is made. */
@@ -224,7 +224,7 @@ public final class Groupcoord {
         }
     }
 
-    /** A group: looked up where it is. Waits take a timeout, after which they raise GroupcoordException with the reasons. */
+    /** A group. Waits take a timeout, after which they raise GroupcoordException with the reasons. */
     public static final class Group {
         private static final Duration TIMEOUT = Duration.ofSeconds(30);
         private final ControlApi api;
@@ -235,7 +235,7 @@ public final class Groupcoord {
             this.path = "/groups/" + ControlApi.part(name);
         }
 
-        /** The group as it is now; its state is Dead if there is none. */
+        /** The group as it is now; its state is Dead if it does not exist. */
         public GroupDescription describe() {
             return api.get(GroupDescription.class, path);
         }
@@ -245,7 +245,7 @@ public final class Groupcoord {
             return api.list(PartitionOffset.class, path + "/offsets");
         }
 
-        /** How many records are behind the committed offset of each partition; null where none is committed. */
+        /** The number of records after the committed offset of each partition; null where no offset is committed. */
         public List<PartitionOffset> lag() {
             return api.list(PartitionOffset.class, path + "/lag");
         }
@@ -276,22 +276,22 @@ public final class Groupcoord {
             return await("committed=" + ControlApi.part(topic + ":" + partition + ":" + offset));
         }
 
-        /** The session of a member ends now: by its member id, instance id or client id. */
+        /** Let the session of a member time out now: by its member id, instance id or client id. */
         public void expireMember(String member) {
             api.post(path + "/expire-member", Map.of("member", member));
         }
 
-        /** Another member takes the place of a static member, which is fenced. */
+        /** Fence a static member: another one takes over its instance id. */
         public void fenceMember(String instanceId) {
             api.post(path + "/fence-member", Map.of("instance_id", instanceId));
         }
 
-        /** The members have to join again. */
+        /** Force a rebalance: the members have to join again. */
         public void forceRebalance(String reason) {
             api.post(path + "/force-rebalance", Map.of("reason", reason));
         }
 
-        /** Let another broker coordinate this group. */
+        /** Move the coordinator of this group to another broker. */
         public void moveCoordinator(int brokerId) {
             api.post(path + "/move-coordinator", Map.of("to", brokerId));
         }
@@ -301,7 +301,7 @@ public final class Groupcoord {
         }
     }
 
-    /** What a broker of a cluster does: {@code state} is {@code running}, {@code paused}, {@code stopped} or {@code starting}. */
+    /** The state of a broker of a cluster: {@code state} is {@code running}, {@code paused}, {@code stopped} or {@code starting}. */
     public record NodeState(
             int id,
             String address,
@@ -315,10 +315,10 @@ public final class Groupcoord {
             boolean lostDisk,
             String condition) {}
 
-    /** What the controller of a cluster does: {@code running}, {@code paused} or {@code stopped}, elected in that epoch. */
+    /** The state of a controller: {@code running}, {@code paused} or {@code stopped}, and the epoch of its election. */
     public record ControllerState(int id, String state, int epoch) {}
 
-    /** The controller of a cluster: while it is away what needs it waits, and the rest goes on. */
+    /** The controller of a cluster: while it is down, requests that need it wait, and all others are served. */
     public static final class Controller {
         private final ControlApi api;
 
@@ -326,12 +326,12 @@ public final class Groupcoord {
             this.api = api;
         }
 
-        /** What it does now, and in which epoch it was elected. */
+        /** The controller's state, and the epoch in which it was elected. */
         public ControllerState describe() {
             return api.get(ControllerState.class, "/controller");
         }
 
-        /** End it without a word. */
+        /** Kill the controller. */
         public ControllerState kill() {
             return act("kill");
         }
@@ -341,12 +341,12 @@ public final class Groupcoord {
             return act("start");
         }
 
-        /** Let it decide nothing until {@link #resume}. */
+        /** Suspend the controller until {@link #resume}. */
         public ControllerState pause() {
             return act("pause");
         }
 
-        /** Let it go on after {@link #pause}. */
+        /** End a {@link #pause}. */
         public ControllerState resume() {
             return act("resume");
         }
@@ -356,7 +356,7 @@ public final class Groupcoord {
         }
     }
 
-    /** One broker of a cluster. What it cannot do in its state is a GroupcoordException; others lead when it is fenced. */
+    /** One broker of a cluster. An action that its state does not allow raises GroupcoordException. */
     public static final class Node {
         private static final Duration TIMEOUT = Duration.ofSeconds(30);
         private final ControlApi api;
@@ -367,67 +367,67 @@ public final class Groupcoord {
             this.path = "/nodes/" + id;
         }
 
-        /** What it does now. */
+        /** The broker's state. */
         public NodeState describe() {
             return api.get(NodeState.class, path);
         }
 
-        /** Shut it down in order: others lead what it led. */
+        /** Shut the broker down cleanly: others become leaders of its partitions. */
         public NodeState stop() {
             return act("stop");
         }
 
-        /** End it without a word: it is fenced when its session ends. */
+        /** Kill the broker: it is fenced when its session expires. */
         public NodeState kill() {
             return act("kill");
         }
 
-        /** Let it say nothing until {@link #resume}; its connections stay open. */
+        /** Suspend the broker until {@link #resume}; its connections stay open. */
         public NodeState pause() {
             return act("pause");
         }
 
-        /** Let it go on after {@link #pause}. */
+        /** End a {@link #pause}. */
         public NodeState resume() {
             return act("resume");
         }
 
-        /** Start it again; after {@link #kill} first when its session has ended. */
+        /** Start the broker again; after {@link #kill} it has to wait until its old session has expired. */
         public NodeState start() {
             return act("start");
         }
 
-        /** Let it copy nothing from leaders until {@link #copyAgain}. */
+        /** Stop the broker's replication from leaders until {@link #copyAgain}. */
         public NodeState stopCopying() {
             return act("stop-copying");
         }
 
-        /** Let it copy from leaders again. */
+        /** Resume the broker's replication from leaders. */
         public NodeState copyAgain() {
             return act("copy-again");
         }
 
-        /** Cut the network between it and a peer: the id of another broker, {@code clients} or {@code controller}. */
+        /** Cut the network between the broker and a peer: the id of another broker, {@code clients} or {@code controller}. */
         public NodeState cutOff(String peer) {
             return act("cut-off?peer=" + URLEncoder.encode(peer, StandardCharsets.UTF_8));
         }
 
-        /** Mend what {@link #cutOff} has cut. */
+        /** End a {@link #cutOff}. */
         public NodeState reconnect(String peer) {
             return act("reconnect?peer=" + URLEncoder.encode(peer, StandardCharsets.UTF_8));
         }
 
-        /** Let everything that it appends take so long on the clock of the cluster; zero ends that. */
+        /** Delay each append of the broker by so long on the clock of the cluster; zero ends that. */
         public NodeState slowDisk(Duration each) {
             return act("slow-disk?seconds=" + each.toMillis() / 1000.0);
         }
 
-        /** Let it lose its disk, while it is stopped or killed. */
+        /** Delete the data of the broker, while it is stopped or killed. */
         public NodeState loseDisk() {
             return act("lose-disk");
         }
 
-        /** Let the controller forget it. */
+        /** Unregister the broker at the controller. */
         public NodeState unregister() {
             return act("unregister");
         }
@@ -437,7 +437,7 @@ public final class Groupcoord {
             return api.await(NodeState.class, path + "/wait?fenced=true", TIMEOUT);
         }
 
-        /** Wait until it runs. */
+        /** Wait until the broker runs. */
         public NodeState waitRunning() {
             return api.await(NodeState.class, path + "/wait?running=true", TIMEOUT);
         }
@@ -447,7 +447,7 @@ public final class Groupcoord {
         }
     }
 
-    /** The time of a broker whose clock is {@code manual}. */
+    /** The clock of a broker, if it is {@code manual}. */
     public static final class Clock {
         private final ControlApi api;
 
@@ -455,12 +455,12 @@ public final class Groupcoord {
             this.api = api;
         }
 
-        /** Let time pass: everything that falls due happens at its own moment, in order, before this returns. */
+        /** Advance the clock: every timer that expires runs at its own time, in order, before this returns. */
         public void advance(Duration duration) {
             api.post("/clock/advance", Map.of("seconds", duration.toMillis() / 1000.0));
         }
 
-        /** What will happen if nothing else does, earliest first. */
+        /** The pending timers, earliest first. */
         public List<Deadline> deadlines() {
             return api.list(Deadline.class, "/clock/deadlines");
         }

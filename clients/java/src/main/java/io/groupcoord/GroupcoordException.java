@@ -17,12 +17,12 @@ public final class GroupcoordException extends RuntimeException {
         this.problem = problem;
     }
 
-    /** The HTTP status: 422 names a wrong field, 409 what the broker refuses, 504 a wait that was in vain. */
+    /** The HTTP status: 422 for a wrong field, 409 if the broker refuses the request, 504 if a wait timed out. */
     public int status() {
         return status;
     }
 
-    /** What a wait in vain still waits for, and until when: empty for any other error. */
+    /** What the broker waits for, and until when, if a wait timed out: empty for any other error. */
     public List<String> reasons() {
         return texts(problem == null ? null : problem.get("reasons"));
     }

@@ -1,4 +1,5 @@
-"""What the operations share: which cluster a path speaks of, parameters, waiting, and what may go wrong with each."""
+"""FastAPI dependencies and helpers that the routes share: the cluster that a path names, the ``timeout`` parameter, the refusal
+of unknown query parameters, waiting, and the documented error responses."""
 
 import asyncio
 import re
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.dependencies.models import Dependant
 
 from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
-from groupcoord.control.problems import ProblemError, responses
+from groupcoord.control.problem_documents import ProblemError, responses
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.waiting import TIMEOUT_S
 
@@ -17,13 +18,13 @@ T = TypeVar("T")
 
 
 def clusters_of(request: Request) -> ControlledClusters:
-    """All clusters."""
+    """All clusters of the process."""
     found: ControlledClusters = request.app.state.clusters
     return found
 
 
 def cluster_of(request: Request) -> ControlledCluster:
-    """The one that the path speaks of. Raises LookupError."""
+    """The cluster that the path of ``request`` names. Raises LookupError if it does not exist."""
     return clusters_of(request)[request.path_params.get("broker", DEFAULT)]
 
 
@@ -31,7 +32,7 @@ Clusters = Annotated[ControlledClusters, Depends(clusters_of)]
 Target = Annotated[ControlledCluster, Depends(cluster_of)]
 
 MOST_TIMEOUT_S = 600.0
-"""The longest that a request may wait."""
+"""The longest ``timeout`` of a request (seconds)."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|)", re.ASCII)
 _SECONDS_IN = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
@@ -40,12 +41,12 @@ def timeout_s(
     timeout: Annotated[
         str,
         Query(
-            description="how long to wait at most, in the real world, up to 10m; then the status is 504",
+            description="how long to wait at most, in real time, up to 10m; then the status is 504",
             examples=["500ms"],
         ),
     ] = f"{TIMEOUT_S:g}s",
 ) -> float:
-    """``10s``, ``500ms``, ``2m`` or ``10`` in seconds. Raises ProblemError."""
+    """A duration such as ``10s``, ``500ms``, ``2m`` or ``10`` in seconds. Raises ProblemError."""
     found = _DURATION.fullmatch(timeout)
     if found is None:
         raise ProblemError.of_field("timeout", f"{timeout!r} is no time: 10s, 500ms and 2m are")
@@ -66,7 +67,7 @@ def _query_names(dependant: Dependant) -> Iterator[str]:
 
 
 def _known_parameters(request: Request) -> None:
-    """Raises ProblemError for a parameter that the operation does not have."""
+    """Raises ProblemError if the request has a query parameter that the operation does not have."""
     known = list(_query_names(request.scope["route"].dependant))
     errors = [
         (name, f"there is no such parameter{suggestion(name, known)}" if known else "this takes no parameters")
@@ -78,22 +79,22 @@ def _known_parameters(request: Request) -> None:
 
 
 def router(tag: str) -> APIRouter:
-    """A router for the operations about ``tag``."""
+    """A router for operations with this OpenAPI ``tag``."""
     return APIRouter(tags=[tag], dependencies=[Depends(_known_parameters)], responses=responses(401, 403, 404, 422))
 
 
 BODY = responses(400, 413, 415)
-"""What may be wrong with any body."""
+"""The error responses of every operation that takes a body."""
 CONFLICT = responses(409)
-"""The broker refuses it, as it is now."""
+"""The error response of an operation that the broker may refuse in its present state."""
 WAITS = responses(503, 504)
-"""What may come of a wait."""
+"""The error responses of a wait: the broker ends, or the time is over."""
 TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-"""The answer is text."""
+"""The response is plain text."""
 
 
 async def waited(cluster: ControlledCluster, wait: Coroutine[Any, Any, T]) -> T:
-    """The result of ``wait``. Raises what that raises, and ProblemError if ``cluster`` ends meanwhile."""
+    """The result of ``wait``. Raises what ``wait`` raises, and ProblemError (503) if ``cluster`` ends meanwhile."""
     waiting = asyncio.ensure_future(wait)
     ending = asyncio.ensure_future(cluster.ending.wait())
     try:

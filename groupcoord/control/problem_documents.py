@@ -1,4 +1,5 @@
-"""Errors as problem documents (RFC 9457): what was wrong, with which field, and what would be right."""
+"""Error responses of the control API: problem documents (RFC 9457) that name the wrong field and say what would be right, and
+the exception handlers that produce them."""
 
 import difflib
 import logging
@@ -42,7 +43,7 @@ TITLES = {
 
 
 class ProblemError(Exception):
-    """Answer with a problem document."""
+    """Raised by a route to respond with a problem document."""
 
     def __init__(
         self,
@@ -65,17 +66,17 @@ class ProblemError(Exception):
 
     @classmethod
     def of_field(cls, field: str, problem: str, status: int = 422) -> "ProblemError":
-        """Only ``field`` is wrong."""
+        """The problem that one ``field`` is wrong."""
         return cls(status, f"{field}: {problem}", errors=[(field, problem)])
 
     def response(self) -> Response:
-        """The answer."""
+        """The HTTP response."""
         return JSONResponse(self.problem.model_dump(), self.problem.status, headers=self.headers, media_type=MEDIA_TYPE)
 
 
 @contextmanager
 def wrong_argument(field: str) -> Iterator[None]:
-    """What the block raises of a value that cannot be (ValueError, TypeError) is a problem of ``field``."""
+    """Turns a ValueError or TypeError that the block raises into a ProblemError of ``field``."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -83,12 +84,15 @@ def wrong_argument(field: str) -> Iterator[None]:
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What an operation that may be answered with these statuses documents; ``app`` adds what such an answer has in it."""
+    """The ``responses=`` of a route that may answer with these error statuses; ControlApp.openapi adds their schema."""
     return {status: {"description": TITLES[status]} for status in statuses}
 
 
 def install(app: FastAPI) -> None:
-    """Let ``app`` answer every error with a problem document; its ``state.methods_of`` has the methods of each path."""
+    """Add exception handlers to ``app``, so that every error becomes a problem document.
+
+    They read the methods of each path from ``app.state.methods_of``.
+    """
     handlers: dict[type[Exception], Callable[[Request, Any], ProblemError]] = {
         ProblemError: lambda _, error: error,
         RequestValidationError: _invalid,
@@ -126,7 +130,7 @@ def _in_vain(error: WaitTimeoutError) -> ProblemError:
 
 
 def in_terms_of_http(text: str) -> str:
-    """``text``, of which Python's way to let time pass is none."""
+    """``text``, with the HTTP operation in place of the Python call that advances the clock."""
     return text.replace(ADVANCE, "POST /clock/advance")
 
 
@@ -135,7 +139,7 @@ def _of_fields(found: Iterable[tuple[str, str]]) -> ProblemError:
     return ProblemError(422, "; ".join(f"{field}: {problem}" for field, problem in errors), errors=errors)
 
 
-# What FastAPI refuses.
+# Requests that FastAPI refuses.
 
 
 def _invalid(request: Request, invalid: RequestValidationError) -> ProblemError:
@@ -161,11 +165,11 @@ def _is_json(request: Request) -> bool:
 
 
 def _siblings(request: Request, names: Sequence[str | int]) -> list[str]:
-    """The fields that the object has in which the last of ``names`` is none."""
+    """The fields of the object in which the last of ``names`` is not a field."""
     models = list(_models_in(request.scope["route"].body_field.field_info.annotation))
     for name in names[:-1]:
         inner = [model.model_fields[name].annotation for model in models if name in model.model_fields]
-        if inner:  # else a place in a list, or a key
+        if inner:  # otherwise ``name`` is a list index or a dictionary key
             models = [model for annotation in inner for model in _models_in(annotation)]
     return [name for model in models for name in model.model_fields]
 
@@ -194,7 +198,7 @@ def _refused(request: Request, refusal: HTTPException) -> ProblemError:
 
 
 def nearest_path(path: str, known: Iterable[str]) -> str:
-    """The one of ``known`` that is most like ``path``; where that has a name in braces, the path may have its own."""
+    """The one of the ``known`` paths that is most similar to ``path``; a parameter in braces matches any segment."""
     asked = path.split("/")
     likeness = {}
     for each in known:
@@ -205,7 +209,8 @@ def nearest_path(path: str, known: Iterable[str]) -> str:
 
 
 def argument_named(text: str, known: Iterable[str], otherwise: str) -> str:
-    """The one of the arguments ``known`` that a TypeError or ValueError of ``Cluster(…)`` names first, in the plural or not."""
+    """The first of the arguments ``known`` that the ``text`` of a TypeError or ValueError of ``Cluster(…)`` mentions, in
+    singular or plural; ``otherwise`` if it mentions none."""
     found = {name: re.search(rf"\b{name.removesuffix('s')}s?\b", text) for name in known}
     places = {name: match.start() for name, match in found.items() if match is not None}
     return min(places, key=places.__getitem__, default=otherwise)

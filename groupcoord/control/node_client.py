@@ -1,4 +1,5 @@
-"""One broker of a cluster, and its controller, controlled over HTTP: parts of the client."""
+"""The parts of ControlClient for one broker of a cluster (``control.node(id)``) and for its controller
+(``control.controller``)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,70 +11,70 @@ if TYPE_CHECKING:
 
 
 class ControlledNode:
-    """``control.node(id)``: what ``groupcoord.Cluster.broker`` offers. Every action returns what it is then."""
+    """``control.node(id)``: what ``groupcoord.Cluster.broker`` offers. Every action returns the broker's new state."""
 
     def __init__(self, client: "ControlClient", node_id: int) -> None:
         self.id = node_id
         self._client = client
 
     def describe(self) -> Node:
-        """What it does, and all that was done to it."""
+        """The broker's state, with every fault that is injected into it."""
         return self._client.read(Node, "GET", f"/nodes/{self.id}")
 
     def stop(self) -> Node:
-        """Shut it down in order: others lead what it led, as far as others are in sync."""
+        """Shut the broker down cleanly: other in-sync replicas become leaders of its partitions."""
         return self._act("stop")
 
     def kill(self) -> Node:
-        """End it without a word: others lead when its session ends."""
+        """Kill the broker: others become leaders when its session expires."""
         return self._act("kill")
 
     def pause(self) -> Node:
-        """Let it say nothing until ``resume``; its connections stay open."""
+        """Suspend the broker until ``resume``: it sends nothing, and its connections stay open."""
         return self._act("pause")
 
     def resume(self) -> Node:
-        """Let it go on after ``pause``; what it was asked meanwhile is answered."""
+        """End a ``pause``; requests that came meanwhile are handled."""
         return self._act("resume")
 
     def start(self) -> Node:
-        """Start it again; after ``kill`` first when its session has ended."""
+        """Start the broker again; after ``kill`` it has to wait until its old session has expired."""
         return self._act("start")
 
     def stop_copying(self) -> Node:
-        """Let it copy nothing from leaders until ``copy_again``."""
+        """Stop the broker's replication from leaders until ``copy_again``."""
         return self._act("stop-copying")
 
     def copy_again(self) -> Node:
-        """Let it copy from leaders again."""
+        """Resume the broker's replication from leaders."""
         return self._act("copy-again")
 
     def cut_off(self, peer: int | str) -> Node:
-        """Cut the network between it and another broker (its id), ``"clients"`` or the ``"controller"``."""
+        """Cut the network between the broker and another one (its id), ``"clients"`` or the ``"controller"``."""
         return self._act("cut-off", peer=peer)
 
     def reconnect(self, peer: int | str) -> Node:
-        """Mend what ``cut_off`` has cut."""
+        """End a ``cut_off``."""
         return self._act("reconnect", peer=peer)
 
     def slow_disk(self, seconds: float) -> Node:
-        """Let everything that it appends take so many seconds of the cluster's time; 0 ends that."""
+        """Delay each of the broker's appends by so many seconds of the cluster's time; 0 ends that."""
         return self._act("slow-disk", seconds=seconds)
 
     def lose_disk(self) -> Node:
-        """Let it lose its disk, while it is stopped or killed."""
+        """Delete the data of the broker, while it is stopped or killed."""
         return self._act("lose-disk")
 
     def unregister(self) -> Node:
-        """Let the controller forget it."""
+        """Unregister the broker at the controller."""
         return self._act("unregister")
 
     def wait_fenced(self, *, timeout: float | None = None) -> Node:
-        """Wait until the controller has fenced it."""
+        """Wait until the controller has fenced the broker."""
         return self._wait(timeout, fenced=True)
 
     def wait_running(self, *, timeout: float | None = None) -> Node:
-        """Wait until it runs."""
+        """Wait until the broker runs."""
         return self._wait(timeout, running=True)
 
     def _act(self, verb: str, **parameters: Any) -> Node:
@@ -84,29 +85,29 @@ class ControlledNode:
 
 
 class ControlledController:
-    """``control.controller``: what ``groupcoord.Cluster.controller`` offers. Every action returns what it is then."""
+    """``control.controller``: what ``groupcoord.Cluster.controller`` offers. Every action returns the new state."""
 
     def __init__(self, client: "ControlClient") -> None:
         self._client = client
 
     def describe(self) -> Controller:
-        """What it does, and in which epoch it was elected."""
+        """The controller's state, and the epoch in which it was elected."""
         return self._client.read(Controller, "GET", "/controller")
 
     def kill(self) -> Controller:
-        """End it without a word: what needs it waits, for 60 s at most, and the rest goes on."""
+        """Kill the controller: requests that need it wait for up to 60 s, all others are served."""
         return self._act("kill")
 
     def start(self) -> Controller:
-        """Start it again after ``kill``, in the next epoch."""
+        """Start the controller again after ``kill``, in the next epoch."""
         return self._act("start")
 
     def pause(self) -> Controller:
-        """Let it decide nothing until ``resume``."""
+        """Suspend the controller until ``resume``."""
         return self._act("pause")
 
     def resume(self) -> Controller:
-        """Let it go on after ``pause``."""
+        """End a ``pause``."""
         return self._act("resume")
 
     def _act(self, verb: str) -> Controller:

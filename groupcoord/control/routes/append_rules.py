@@ -1,4 +1,4 @@
-"""Rules for the appends of coordinators: to fail them, or to hold them back."""
+"""Routes of append rules, which fail or hold a coordinator's appends to ``__consumer_offsets`` and ``__transaction_state``."""
 
 from typing import Annotated
 
@@ -6,8 +6,8 @@ from fastapi import Path, Query
 
 from groupcoord.control.controlled_cluster import ControlledCluster
 from groupcoord.control.models import AppendError, AppendRuleState, NewAppendRule
-from groupcoord.control.problems import ProblemError, wrong_argument
-from groupcoord.control.routing import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
+from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 
@@ -25,7 +25,7 @@ def _rule(cluster: ControlledCluster, number: int) -> AppendRule:
 
 
 def _holding(cluster: ControlledCluster, number: int) -> HeldAppends:
-    """Raises ProblemError if there is no such rule, or it holds nothing."""
+    """Raises ProblemError if there is no such rule, or it is not a rule that holds appends."""
     rule = _rule(cluster, number)
     if not isinstance(rule, HeldAppends):
         raise ProblemError(409, f"rule {number} holds nothing back: do: hold does")
@@ -48,16 +48,18 @@ def _state(cluster: ControlledCluster, rule: AppendRule) -> AppendRuleState:
     )
 
 
-@appends.get("/appends", summary="List the rules for appends")
+@appends.get("/appends", summary="List the append rules")
 async def list_append_rules(cluster: Target) -> list[AppendRuleState]:
-    """All that were added since the broker began, in order."""
+    """All rules that were added since the broker started, in order."""
     return [_state(cluster, rule) for rule in cluster.appends]
 
 
-@appends.post("/appends", status_code=201, summary="Let the next appends of coordinators fail or wait", responses=BODY)
+@appends.post(
+    "/appends", status_code=201, summary="Add a rule that fails or holds appends of coordinators", responses=BODY
+)
 async def add_append_rule(body: NewAppendRule, cluster: Target) -> AppendRuleState:
-    """Those to ``__consumer_offsets`` and ``__transaction_state``, as if the log refused them, or other replicas did not have
-    them yet."""
+    """It applies to the next appends to ``__consumer_offsets`` and ``__transaction_state``: they fail as if the log refused
+    them, or wait as if other replicas did not have them yet."""
     of_fail = body.error is not None
     if of_fail is (body.do == "hold"):
         raise ProblemError.of_field("error", "it goes with do: fail" if of_fail else "it is missing: fail needs it")
@@ -73,27 +75,29 @@ async def add_append_rule(body: NewAppendRule, cluster: Target) -> AppendRuleSta
     return _state(cluster, rule)
 
 
-@appends.get("/appends/{rule}", summary="Show a rule for appends")
+@appends.get("/appends/{rule}", summary="Show an append rule")
 async def show_append_rule(rule: RuleNumber, cluster: Target) -> AppendRuleState:
-    """To how many appends it applied, and how many it holds."""
+    """The rule, to how many appends it applied, and how many it holds."""
     return _state(cluster, _rule(cluster, rule))
 
 
-@appends.delete("/appends/{rule}", status_code=204, summary="Remove a rule for appends")
+@appends.delete("/appends/{rule}", status_code=204, summary="Remove an append rule")
 async def remove_append_rule(rule: RuleNumber, cluster: Target) -> None:
-    """It applies to no more appends; what it holds waits until it is released or failed."""
+    """It applies to no more appends; those that it holds wait until they are released or failed."""
     _rule(cluster, rule).remove()
 
 
-@appends.get("/appends/{rule}/wait", summary="Wait until a rule has applied to appends", responses=CONFLICT | WAITS)
+@appends.get(
+    "/appends/{rule}/wait", summary="Wait until an append rule has applied or holds appends", responses=CONFLICT | WAITS
+)
 async def wait_append_rule(
     rule: RuleNumber,
     cluster: Target,
     timeout: Timeout,
-    acted: Annotated[int | None, Query(ge=1, description="until it has applied to so many in all")] = None,
-    held: Annotated[int | None, Query(ge=1, description="until it holds so many")] = None,
+    acted: Annotated[int | None, Query(ge=1, description="until it has applied to so many appends in all")] = None,
+    held: Annotated[int | None, Query(ge=1, description="until it holds so many appends")] = None,
 ) -> AppendRuleState:
-    """One of the two."""
+    """Give one of ``acted`` and ``held``."""
     if (acted is None) is (held is None):
         raise ProblemError.of_field("query", "one of acted and held: how many appends")
     if acted is not None:
@@ -103,18 +107,18 @@ async def wait_append_rule(
     return _state(cluster, _rule(cluster, rule))
 
 
-@appends.post("/appends/{rule}/release", summary="Let appends that wait be stored", responses=CONFLICT)
+@appends.post("/appends/{rule}/release", summary="Store the appends that a rule holds", responses=CONFLICT)
 async def release_appends(rule: RuleNumber, cluster: Target) -> AppendRuleState:
-    """In order."""
+    """They are stored in the order in which they came."""
     holding = _holding(cluster, rule)
     holding.release()
     await cluster.settle()
     return _state(cluster, holding)
 
 
-@appends.post("/appends/{rule}/fail", summary="Let appends that wait fail", responses=BODY | CONFLICT)
+@appends.post("/appends/{rule}/fail", summary="Fail the appends that a rule holds", responses=BODY | CONFLICT)
 async def fail_appends(rule: RuleNumber, body: AppendError, cluster: Target) -> AppendRuleState:
-    """As the log says it."""
+    """They fail with the given error, as if the log had returned it."""
     holding = _holding(cluster, rule)
     with wrong_argument("error"):
         holding.fail(body.error)
