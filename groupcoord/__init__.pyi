@@ -7,11 +7,11 @@ from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
 from groupcoord.testing.auto_member import AutoMember as AutoMember
 from groupcoord.testing.cluster import Cluster as Cluster
-from groupcoord.testing.cluster_base import KafkaCluster as KafkaCluster
 from groupcoord.testing.cluster_clock import ClockError as ClockError
 from groupcoord.testing.faults import FaultRulesFailed as FaultRulesFailed
-from groupcoord.testing.groups import GroupDescription as GroupDescription
-from groupcoord.testing.groups import MemberDescription as MemberDescription
+from groupcoord.testing.group_handle import GroupDescription as GroupDescription
+from groupcoord.testing.group_handle import MemberDescription as MemberDescription
+from groupcoord.testing.kafka_cluster import KafkaCluster as KafkaCluster
 from groupcoord.testing.manual_classic_member import ManualMember as ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer as ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer as ManualProducer
@@ -22,6 +22,6 @@ from groupcoord.testing.sync_api import SyncRemoteCluster as SyncRemoteCluster
 from groupcoord.testing.topics import Topic as Topic
 from groupcoord.testing.trace import Trace as Trace
 from groupcoord.testing.trace.golden import assert_golden as assert_golden
-from groupcoord.testing.transactions import TransactionDescription as TransactionDescription
+from groupcoord.testing.transaction_handle import TransactionDescription as TransactionDescription
 from groupcoord.testing.virtual_loop import virtual_time as virtual_time
 from groupcoord.testing.waiting import WaitTimeoutError as WaitTimeoutError

@@ -121,11 +121,11 @@ class NewBroker(RequestBody):
     )
     dev: bool = Field(
         default=True,
-        description="the defaults of `serve --dev`: no initial rebalance delay, so that groups form at once",
+        description="the defaults of `serve --dev`, such as no initial rebalance delay",
     )
     config: dict[str, Any] = Field(default={}, description="broker configs", examples=[{"group.max.size": 2}])
     features: dict[str, int] = Field(default={}, description="feature levels", examples=[{"transaction.version": 0}])
-    racks: list[str] = Field(default=[], description="the racks of the brokers, in order")
+    racks: list[str] = Field(default=[], description="the racks of the brokers, assigned in turn")
     port: Annotated[int, Field(ge=0, le=65_535)] = Field(default=0, description="its port; 0 is any free port")
 
 

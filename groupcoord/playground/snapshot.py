@@ -14,7 +14,7 @@ from groupcoord.offsets_log.log_source import Batch
 from groupcoord.playground.actions import Actions, MemberProcess, ProducerProcess
 from groupcoord.playground.cluster import SocketlessCluster
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
-from groupcoord.testing.groups import GroupDescription
+from groupcoord.testing.group_handle import GroupDescription
 from groupcoord.testing.record_reading import read_log
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
 

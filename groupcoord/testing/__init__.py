@@ -1,14 +1,17 @@
-"""The test author's harness: a broker in a test, its time, its faults, its trace. docs/testing.md is the way in."""
+"""The test harness: an in-process Kafka cluster with a controllable clock, fault injection and a trace of what happened.
+
+docs/testing.md is the introduction.
+"""
 
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_base import KafkaCluster
 from groupcoord.testing.cluster_broker import DuplicateBrokerRegistrationError
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.groups import GroupDescription, MemberDescription
+from groupcoord.testing.group_handle import GroupDescription, MemberDescription
+from groupcoord.testing.kafka_cluster import KafkaCluster
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
@@ -17,7 +20,7 @@ from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
 from groupcoord.testing.topics import Topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
-from groupcoord.testing.transactions import ClusterTransaction, RemoteTransaction, TransactionDescription
+from groupcoord.testing.transaction_handle import ClusterTransaction, RemoteTransaction, TransactionDescription
 from groupcoord.testing.virtual_loop import VirtualTimeLoop, virtual_time
 from groupcoord.testing.waiting import WaitTimeoutError
 

@@ -1,4 +1,4 @@
-"""Appends of coordinators that fail, or that wait until the test lets them go.
+"""Rules that fail or hold the appends of coordinators to ``__consumer_offsets`` and ``__transaction_state``.
 
 What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/cluster/coordinator_appends.py``.
 """
@@ -22,16 +22,16 @@ R = TypeVar("R", bound="AppendRule")
 class AppendRule:
     """Stores, holds or fails the next appends: as many as are ``left``.
 
-    With a ``group`` or a ``transactional_id`` it is for those with a record of that, else for all, markers included. Raises
-    ValueError for both.
+    With a ``group`` or a ``transactional_id`` it applies to appends with a record of that, otherwise to all, transaction
+    markers included. Raises ValueError if both are given.
     """
 
     decision: AppendDecision
-    """STORE, HOLD, or the error that the log tells."""
+    """STORE, HOLD, or the error with which appends fail."""
     group: str | None
-    """The group whose appends it is for; None if any is."""
+    """The group to whose appends it applies; None: any."""
     transactional_id: str | None
-    """The transactional id whose appends it is for; None if any is."""
+    """The transactional id to whose appends it applies; None: any."""
     left: int
     """To how many more appends it will apply."""
     uses: int
@@ -74,7 +74,7 @@ class AppendRule:
         self._rules.remove(self)
 
     def decide(self, append: Append) -> AppendDecision | None:
-        """What it says of ``append``; None if it is not for that. Called once for each append."""
+        """The decision about ``append``; None if the rule does not apply to it. Called once for each append."""
         if not self.left or not self._is_for(append):
             return None
         self.left -= 1
@@ -92,17 +92,17 @@ class AppendRule:
 
 @noted
 class HeldAppends(AppendRule):
-    """The rule that holds appends back, and what it holds."""
+    """A rule that holds appends, and the appends that it holds."""
 
     held: list[Append]
-    """In the order in which they came, without those that were stored or failed."""
+    """The appends that are held now, in the order in which they came."""
 
     def __init__(self, rules: "AppendRules", group: str | None, transactional_id: str | None, times: int) -> None:
         super().__init__(rules, HOLD, group, transactional_id, times)
         self.held = []
 
     def decide(self, append: Append) -> AppendDecision | None:
-        """As of every rule; what it applies to is held."""
+        """As in AppendRule; the append is kept in ``held``."""
         decision = super().decide(append)
         if decision is not None:
             self.held.append(append)
@@ -119,19 +119,19 @@ class HeldAppends(AppendRule):
         return self.held
 
     def release(self) -> None:
-        """Let all that is held be stored, in order; what is lost because its coordinator has moved meanwhile stays so."""
+        """Store all held appends, in order. Appends that were lost because their coordinator has moved stay lost."""
         rules = self._rules
         for append in self._taken():
             rules.apply(rules.node.appends.release(append, rules.now_ms()), "the append is stored")
 
     def fail(self, error: str | ErrorCode) -> None:
-        """Let all that is held fail with ``error``, as the log says it. Raises ValueError for what is no error's name."""
+        """Fail all held appends with ``error``, as if the log had returned it. Raises ValueError for an unknown error."""
         code, rules = error_code(error), self._rules
         for append in self._taken():
             rules.apply(rules.node.appends.fail(append, code, rules.now_ms()), f"the append fails: {code.name}")
 
     def _taken(self) -> Iterator[Append]:
-        """What is held, without what is lost by then: those behind one that has failed have failed with it."""
+        """The held appends that are not lost yet: when an append fails, those after it fail with it."""
         taken, self.held = self.held, []
         return (append for append in taken if append in self._rules.node.appends.held())
 
@@ -144,10 +144,10 @@ class AppendRules:
     ) -> None:
         self.node, self.waiting, self.apply, self.now_ms = node, waiting, apply, now_ms
         self.rules: list[AppendRule] = []
-        """All that were added, in order, without those that were removed."""
+        """The rules that were added and not removed, in order."""
 
     def __call__(self, append: Append, now_ms: int, /) -> AppendDecision:  # noqa: ARG002 - whenever it is
-        """What the first rule says that has something to say of ``append``."""
+        """The decision of the first rule that applies to ``append``; STORE if none does."""
         for rule in self.rules:
             if (decision := rule.decide(append)) is not None:
                 self.waiting.check_conditions()
@@ -157,11 +157,11 @@ class AppendRules:
     def fail(
         self, error: str | ErrorCode, *, group: str | None, transactional_id: str | None, times: int
     ) -> AppendRule:
-        """One more rule, behind the others. Raises ValueError."""
+        """Add a rule that fails appends, after the others. Raises ValueError."""
         return self._added(AppendRule(self, error_code(error), group, transactional_id, times))
 
     def hold(self, *, group: str | None, transactional_id: str | None, times: int) -> HeldAppends:
-        """One more rule, behind the others. Raises ValueError."""
+        """Add a rule that holds appends, after the others. Raises ValueError."""
         return self._added(HeldAppends(self, group, transactional_id, times))
 
     def _added(self, rule: R) -> R:
@@ -170,16 +170,16 @@ class AppendRules:
         return rule
 
     def remove(self, rule: AppendRule) -> None:
-        """``rule`` applies to no more appends."""
+        """Remove ``rule``: it applies to no more appends."""
         self.rules = [each for each in self.rules if each is not rule]
 
     def forget_held(self) -> None:
-        """What is held back is never stored, nor failed."""
+        """Drop all held appends: they are neither stored nor failed."""
         for rule in self.rules:
             if isinstance(rule, HeldAppends):
                 rule.held.clear()
 
     def check(self) -> None:
-        """Raises AssertionError for rules that met nothing."""
+        """Raises AssertionError if a rule has not applied to any append."""
         unused = [str(rule) for rule in self.rules if not rule.uses]
         assert not unused, f"nothing was appended that these rules are for: {', '.join(unused)}"

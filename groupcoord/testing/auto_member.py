@@ -1,8 +1,8 @@
-"""A member that acts by itself: groupcoord's own client on the cluster's clock.
+"""AutoMember, a group member that runs by itself: groupcoord's own client, on the cluster's clock.
 
-It heartbeats, joins again when the group rebalances, leads when it is elected, and gives up and takes partitions as the
-protocol of its assignors wants, or as the coordinator of a consumer group does (KIP-848). It reads no records: the test says
-what it has consumed.
+It sends heartbeats, rejoins when the group rebalances, computes assignments when it is the leader, and revokes and takes
+partitions as the rebalance protocol of its assignors (eager, cooperative) or the coordinator of a consumer group (KIP-848)
+requires. It fetches no records: the test sets the offsets that it has consumed.
 """
 
 import asyncio
@@ -32,25 +32,25 @@ from groupcoord.testing.clocks import Clock
 from groupcoord.testing.in_process_transport import MemberConnection
 
 TOPIC_MISSING_MS = 1_000
-"""After so long a member asks again for a topic that it wants and that there is not."""
+"""After so many milliseconds a member asks again for the metadata of a subscribed topic that does not exist."""
 
 
 class AutoMember(ActionExecutor):
-    """A member of a group that heartbeats, joins, leads and rebalances by itself.
+    """A member of a group that joins, sends heartbeats, leads and rebalances by itself.
 
-    As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
+    Like Kafka's client it refreshes its metadata when it becomes the leader, and every ``metadata_max_age_ms`` (milliseconds).
     """
 
     assigned: frozenset[TopicPartition]
-    """What it owns now."""
+    """The partitions that it owns now."""
     consumed: dict[TopicPartition, int]
-    """The next offset of each partition: what is committed when partitions are given up."""
+    """The position (next offset) of each partition, which is committed when the partition is revoked."""
     rebalance_callbacks: list[tuple[str, tuple[TopicPartition, ...]]]
-    """What its callbacks were called with, in order: ("assigned", partitions), ("revoked", …), ("lost", …)."""
+    """The calls of its rebalance listener, in order: ("assigned", partitions), ("revoked", …), ("lost", …)."""
     errors: list[Exception]
-    """What a call of its user would have raised."""
+    """The exceptions that a client's API call would have raised."""
     has_left: bool
-    """Whether it has told the coordinator that it leaves."""
+    """Whether it has sent that it leaves the group."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class AutoMember(ActionExecutor):
 
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
         return self._connection.client_id
 
     @property
@@ -98,28 +98,28 @@ class AutoMember(ActionExecutor):
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave it; empty before that."""
+        """Its member id; empty before it has one."""
         return self.membership.generation.member_id
 
     @property
     def generation(self) -> int:
-        """The generation it is in, or its epoch in a consumer group, or -1."""
+        """Its generation, or in a consumer group its member epoch; -1 if it has none."""
         return self.membership.generation.generation_id
 
     @property
     def epoch(self) -> int:
-        """Its member epoch in a consumer group, or -1; ``generation`` is the same number."""
+        """Its member epoch in a consumer group; the same number as ``generation``."""
         return self.generation
 
     @property
     def is_stable(self) -> bool:
-        """Whether it has its assignment, and its callback has returned."""
+        """Whether it has its assignment and no rebalance callback is running."""
         return self.membership.is_stable
 
-    # What the test does with it.
+    # Actions of the test.
 
     def start(self) -> None:
-        """Subscribe, and begin to join; the user waits for records from then on."""
+        """Subscribe and start to join; from then on the member counts as polling."""
         self._refresh_at_ms = self._now_ms() + self._metadata_max_age_ms
         if self._regex is not None and isinstance(self.membership, ConsumerMembership):
             self.execute_actions(self.membership.subscribe_pattern(self._regex, self._now_ms()))
@@ -133,23 +133,23 @@ class AutoMember(ActionExecutor):
         self.execute_actions(self.membership.subscribe(topics, self._now_ms()))
 
     def leave(self, reason: str = "the test said so") -> None:
-        """Commit what was consumed, call the callbacks, and tell the coordinator."""
+        """Commit the consumed offsets, call the rebalance listener, and leave the group."""
         self._commit(self._consumed(), lambda _: None, lambda: None)
         self.execute_actions(self.membership.leave(reason, self._now_ms()))
 
     def vanish(self) -> None:
-        """End without a word, as after a crash."""
+        """Disappear without leaving the group, as in a crash."""
         self._gone = True
         self._connection.close()
         self._on_change()
 
     def pause(self) -> None:
-        """Suspend it, as in a long pause of the whole process: nothing is sent, answers lie unread, callbacks wait."""
+        """Suspend the member, as in a long pause of its whole process: it sends nothing, reads nothing, calls no callbacks."""
         self._paused = True
         self._on_change()
 
     def resume(self) -> None:
-        """End the pause, and handle what came meanwhile."""
+        """End the pause, and handle the responses that came meanwhile."""
         self._paused = False
         missed, self._missed = self._missed, []
         for news in missed:
@@ -158,11 +158,11 @@ class AutoMember(ActionExecutor):
         self._on_change()
 
     def be_busy(self) -> None:
-        """The user is busy with records: callbacks wait, heartbeats go on, until ``max_poll_interval_ms`` is over."""
+        """Stop polling, as while records are processed: callbacks wait; heartbeats go on until ``max_poll_interval_ms``."""
         self.execute_actions(self.membership.poll_ended(self._now_ms()))
 
     def poll(self) -> None:
-        """The user waits for records again."""
+        """Poll again, after ``be_busy``."""
         self.execute_actions(self.membership.polled(self._now_ms()))
 
     def commit(
@@ -170,12 +170,12 @@ class AutoMember(ActionExecutor):
         offsets: Mapping[TopicPartition, int],
         done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
     ) -> None:
-        """Commit ``offsets`` with its member id and generation; ``done`` is called with the error code of each partition."""
+        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition."""
         self.consumed.update(offsets)
         self._commit(offsets, done or (lambda _: None), lambda: None)
 
     def refresh_metadata(self) -> None:
-        """Ask for the topics that matter to it: if it leads and their partitions have changed, it joins again."""
+        """Refresh its metadata: if it is the leader and partitions of its topics have changed, it rejoins."""
         if self._refresh_at_ms is None:
             return  # it has left, or ended
         self._refresh_at_ms = self._now_ms() + self.membership.settings.request_timeout_ms
@@ -185,14 +185,14 @@ class AutoMember(ActionExecutor):
     # The clock.
 
     def next_deadline(self) -> int | None:
-        """When ``expire`` has something to do (ms), or None."""
+        """The time of its next timer (ms), or None."""
         if self._paused or self._gone:
             return None
         deadlines = [self.membership.next_deadline(), self._refresh_at_ms, *self._due.values()]
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def expire(self) -> None:
-        """Do what is due by now."""
+        """Run the timers that are due."""
         if self._paused or self._gone:
             return
         now_ms = self._now_ms()
@@ -203,7 +203,7 @@ class AutoMember(ActionExecutor):
         if self._refresh_at_ms is not None and self._refresh_at_ms <= now_ms:
             self.refresh_metadata()
 
-    # What the membership wants done.
+    # Actions that the membership asks for.
 
     def _executed(self) -> None:
         self._on_change()
@@ -288,7 +288,7 @@ class AutoMember(ActionExecutor):
             self.execute_actions(self.membership.topics_changed(view, self._now_ms()))
 
     def _look_again(self, seen: MetadataSnapshot | None) -> None:
-        """Ask for metadata after a while, and soon if there was no answer, or a topic is missing."""
+        """Schedule the next metadata refresh; a soon one if there was no response, or a topic is missing."""
         if self._refresh_at_ms is None:
             return  # it has left meanwhile
         well = seen is not None and self.membership.watched_topics <= seen.partitions.keys()
@@ -329,7 +329,7 @@ class AutoMember(ActionExecutor):
 
 
 class MemberScheduler:
-    """All members of one cluster that act by themselves: on a clock that runs when something is due, else at ``expire``."""
+    """Runs the AutoMembers of one cluster: by a timer if the clock runs by itself, otherwise when ``expire`` is called."""
 
     def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
         self._clock = clock
@@ -347,18 +347,18 @@ class MemberScheduler:
         self._members.append(member)
 
     def next_deadline(self) -> int | None:
-        """When the first of them has something to do (ms), or None."""
+        """The time of the earliest timer of any member (ms), or None."""
         deadlines = (member.next_deadline() for member in self._members)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def expire(self) -> None:
-        """Let them do what is due, in the order in which they came."""
+        """Run the due timers of all members, in the order in which the members were added."""
         for member in self:
             member.expire()
         self.set_timer()
 
     def set_timer(self) -> None:
-        """Set the one timer for the next of them."""
+        """Set the event loop's timer to the earliest deadline."""
         deadline = None if self._stopped else self.next_deadline()
         if deadline == self._timer_at_ms and self._timer is not None:
             return
@@ -377,7 +377,7 @@ class MemberScheduler:
         self.expire()
 
     def stop(self) -> None:
-        """No member acts any more."""
+        """Stop all members."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

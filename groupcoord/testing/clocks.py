@@ -1,9 +1,8 @@
 """The clocks that a cluster can have.
 
-``manual``: time stands still until the test moves it. ``real``: the wall clock. ``fast``: the wall clock, so many times as
-fast. ``virtual``: the clock of the event loop, for loops on which time is simulated (:mod:`groupcoord.testing.virtual_loop`).
-
-Fetches that wait for records wait in real time, even on a clock that the test moves.
+``manual``: time stands still until the test advances it. ``real``: the wall clock. ``fast``: the wall clock, a multiple of its
+speed. ``virtual``: the clock of the event loop, for loops with simulated time (:mod:`groupcoord.testing.virtual_loop`).
+Fetch requests that wait for records wait in real time, even on a manual clock.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from groupcoord.server.operating_system import monotonic_origin_ns, wall_clock
 
 
 class ClockMode(enum.StrEnum):
-    """What moves the time."""
+    """What advances the clock."""
 
     MANUAL = "manual"
     REAL = "real"
@@ -28,14 +27,14 @@ class ClockMode(enum.StrEnum):
 
     @classmethod
     def named(cls, clock: str) -> "ClockMode":
-        """The one that ``clock`` names. Raises ValueError, which says which there are."""
+        """The mode that ``clock`` names. Raises ValueError, which lists the modes."""
         if clock not in tuple(cls):
             raise ValueError(f"clock={clock!r}: there are {', '.join(map(repr, map(str, cls)))}")
         return cls(clock)
 
 
 class ManualClock:
-    """Time that stands still until the test moves it. Milliseconds since 1970, never going back."""
+    """A clock that stands still until the test advances it. Milliseconds since 1970; it never goes back."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
@@ -51,19 +50,19 @@ class ManualClock:
         self._now_ms = at_ms
 
     def seconds_until(self, at_ms: int) -> float | None:
-        """0 for what is due already, else None: the test moves the time."""
+        """0 if ``at_ms`` has passed, otherwise None, because only the test advances the clock."""
         return 0.0 if at_ms <= self._now_ms else None
 
 
 class RunningClock:
-    """Time that runs by itself from ``start_ms`` (now, if None) on, ``speed`` times as fast as the wall clock."""
+    """A clock that runs by itself from ``start_ms`` (now, if None) on, ``speed`` times as fast as the wall clock."""
 
     def __init__(self, start_ms: int | None = None, speed: float = 1.0) -> None:
         if not speed > 0:
             raise ValueError(f"a clock runs at a speed above 0, not {speed}")
         self._speed = speed
         self._origin_ns = time.monotonic_ns()
-        # Not rounded: a clock that lags behind by a part of a millisecond stamps records with the millisecond before.
+        # Not rounded: a clock that is a fraction of a millisecond late would give records the previous millisecond.
         self._start_ns = self._origin_ns + monotonic_origin_ns() if start_ms is None else start_ms * 1_000_000
 
     def __call__(self) -> int:
@@ -71,12 +70,12 @@ class RunningClock:
         return (self._start_ns + int((time.monotonic_ns() - self._origin_ns) * self._speed)) // 1_000_000
 
     def seconds_until(self, at_ms: int) -> float | None:
-        """How long the wall clock takes until this one shows ``at_ms``."""
+        """The seconds of real time until this clock shows ``at_ms``."""
         return (at_ms - self()) / 1000 / self._speed
 
 
 class LoopClock:
-    """The time of an event loop, which may be simulated."""
+    """The clock of an event loop, which may be simulated."""
 
     def __init__(self, start_ms: int, loop: asyncio.AbstractEventLoop) -> None:
         self._start_ms = start_ms
@@ -85,11 +84,11 @@ class LoopClock:
 
     def __call__(self) -> int:
         """The time (ms)."""
-        # Rounded: 0.3 s on a loop's clock of floats is at times 299.99999999 ms, and a timer due then must find it due.
+        # Rounded: 0.3 s on a loop's float clock may be 299.99999999 ms, and a timer for then must find its time reached.
         return self._start_ms + int(round((self._loop.time() - self._origin_s) * 1_000_000) // 1000)
 
     def seconds_until(self, at_ms: int) -> float | None:
-        """How long the loop takes until this clock shows ``at_ms``."""
+        """The seconds of the loop's time until this clock shows ``at_ms``."""
         return (at_ms - self()) / 1000
 
 
@@ -105,10 +104,10 @@ def make(mode: ClockMode, *, start_ms: int | None, speed: float, loop: asyncio.A
 
 
 class RealTimeFetches(Layer):
-    """Waiting fetches of ``core`` end when their time has passed in the real world or on its clock, whichever is first.
+    """A layer that ends waiting Fetch requests when ``max.wait.ms`` has passed in real time or on the cluster's clock.
 
-    A broker answers the requests of a connection one by one: as long as a fetch waits, all later requests of that client wait,
-    too, such as Metadata and OffsetCommit. On a clock that stands still, they would wait for ever.
+    A broker answers the requests of a connection one by one: while a Fetch waits, all later requests of that connection wait,
+    too, such as Metadata and OffsetCommit. On a clock that stands still they would wait for ever.
     """
 
     def __init__(self, core: ClusterCore) -> None:
@@ -118,7 +117,7 @@ class RealTimeFetches(Layer):
         self._ending: list[TimerKey] = []
 
     def set_timers(self, now_ms: int, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
-        """Set a timer in real time for every waiting fetch that has none; it calls ``wake``."""
+        """Set a real-time timer, which calls ``wake``, for every waiting fetch that has none."""
         waiting = {each.key: each.at_ms for each in self._broker.timers.pending() if each.key.kind == "fetch"}
         for key in self._timers.keys() - waiting.keys():
             self._timers.pop(key).cancel()
@@ -139,16 +138,16 @@ class RealTimeFetches(Layer):
     # The layer.
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire what is due, and end the fetches whose time in the real world is up."""
+        """Fire the due timers, and end the fetches whose real time is over."""
         effects: list[Effect] = []
         while self._ending:
             effects += self._broker.timers.fire_early(self._ending.pop(0), now_ms)
         return effects + super().expire(now_ms)
 
     def next_deadline(self) -> int | None:
-        """At once if a fetch is to end."""
+        """As of the inner layer; 0, which is at once, if a fetch is to end."""
         return 0 if self._ending else super().next_deadline()
 
     def deadline_lower_bound(self) -> int | None:
-        """At once if a fetch is to end."""
+        """As of the inner layer; 0, which is at once, if a fetch is to end."""
         return 0 if self._ending else super().deadline_lower_bound()

@@ -1,9 +1,9 @@
-"""A Kafka cluster in this process: one broker or several, on the real wire protocol::
+"""Cluster, an in-process Kafka cluster of one broker or several, which speaks the real wire protocol::
 
 async with Cluster(topics={"orders": 6}, clock="manual") as kafka:
-...                                   # any client, at kafka.address
-await kafka.group("app").wait_stable(members=2)
-await kafka.clock.advance(46.0)       # every member that is silent loses its session
+    ...                                   # any client, at kafka.address
+    await kafka.group("app").wait_stable(members=2)
+    await kafka.clock.advance(46.0)       # the session of every silent member times out
 """
 
 import asyncio
@@ -32,7 +32,16 @@ from groupcoord.testing import forgotten_awaits
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.cluster_base import (
+from groupcoord.testing.cluster_broker import ClusterBroker
+from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_controller import ControllerHandle
+from groupcoord.testing.cluster_group import ClusterGroup
+from groupcoord.testing.cluster_registry_tree import registry_of
+from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
+from groupcoord.testing.failure_report import failure_report
+from groupcoord.testing.faults import Barrier, Faults
+from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.kafka_cluster import (
     BrokerHandle,
     KafkaCluster,
     deletion,
@@ -41,20 +50,11 @@ from groupcoord.testing.cluster_base import (
     new_partitioner,
     raise_refusal,
 )
-from groupcoord.testing.cluster_broker import ClusterBroker
-from groupcoord.testing.cluster_clock import ClusterClock
-from groupcoord.testing.cluster_controller import ControllerHandle
-from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.cluster_registry import registry_of
-from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
-from groupcoord.testing.failure_report import failure_report
-from groupcoord.testing.faults import Barrier, Faults
-from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
-from groupcoord.testing.transactions import ClusterTransaction
+from groupcoord.testing.transaction_handle import ClusterTransaction
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 if TYPE_CHECKING:
@@ -65,31 +65,32 @@ MEMBERS_TIMEOUT_S = 600.0
 
 
 STARTED: "WeakValueDictionary[int, Cluster]" = WeakValueDictionary()
-"""The clusters of this process that were started, in order, as long as somebody has them: a failed test tells of those that it
+"""The clusters that were started in this process and are still referenced, in order: a failed test reports those that it
 used."""
 _numbers = count(1)
 
 
 @noted
 class Cluster(KafkaCluster):
-    """A Kafka cluster at ``address`` while its ``async with`` block runs; ``sync()`` is the same without asyncio.
+    """A Kafka cluster at ``address`` while its ``async with`` block runs; ``sync()`` gives the same without asyncio.
 
-    ``topics`` are names with numbers of partitions, or with a ``Topic`` that has configurations of its own; ``config`` are
-    Kafka's properties; ``dev`` takes the defaults for quick tests (groups form at once). With more than one of ``brokers``,
-    each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
+    ``topics`` maps names to a number of partitions, or to a ``Topic`` with configs; ``config`` are broker configs; ``dev``
+    uses defaults for quick tests (such as no initial rebalance delay). With several ``brokers``, each has a port of its own;
+    ``racks`` are assigned to them in turn. ``features`` are feature levels that differ from those of a new cluster, such as
     ``{"transaction.version": 0}``.
-    ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
-    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With
-    ``data_dir`` the broker begins with what is in that directory and keeps it there, in Kafka's own files; of several each
-    has a directory of its own in it. All ids come from ``seed``; without one they are the same in each run if the clock is
-    manual or virtual and there is no ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the
-    brokers and topics, and what is appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of
-    the brokers.
 
-    Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
-    does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
-    if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
-    AssertionError if a call was never awaited or a fault rule never used.
+    ``clock`` says what advances the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
+    ``virtual`` (the event loop); ``start_ms`` is its start (milliseconds since 1970; now unless given). With ``data_dir`` the
+    broker loads its logs from that directory and writes them there, in Kafka's own file formats; several brokers have a
+    subdirectory each. All random ids come from ``seed``; without one they are the same in each run if the clock is manual or
+    virtual and there is no ``data_dir``. A ``detailed_trace`` also contains the bytes of requests and responses, the brokers
+    and topics, and the records appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of the
+    brokers.
+
+    Raises TypeError and ValueError for invalid arguments, such as a topic that Kafka would refuse, or an unknown config
+    (ConfigError). Entering the block raises StorageError for a directory that cannot be used, and OSError if the port is in
+    use; leaving it raises an ExceptionGroup of the server's unexpected errors, and an AssertionError if a call was never
+    awaited or a fault rule never acted.
     """
 
     _engine_class: ClassVar[type[Engine]] = Engine
@@ -139,10 +140,10 @@ class Cluster(KafkaCluster):
         self._members = 0
         self._problems: list[Exception] = []
         self._told = 0
-        """How many of ``server_errors`` were raised."""
+        """How many of ``server_errors`` were raised already."""
         self._thread: LoopThread | None = None
         self.loop_hint = ""
-        """What is to be done by who uses the cluster in another event loop: a part of the error's text."""
+        """Advice for the error text if the cluster is used in another event loop."""
 
     # From beginning to end.
 
@@ -163,8 +164,8 @@ class Cluster(KafkaCluster):
         await self._check(rules=kind is None, error=error)
 
     async def check(self, *, rules: bool = True) -> None:
-        """Raise now what the end of the block would raise: an ExceptionGroup of what went wrong in the server, which is told
-        once, and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that never
+        """Raise now what the end of the block would raise: an ExceptionGroup of the server's unexpected errors, each only once,
+        and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that have not
         acted so far."""
         await self._check(rules=rules, error=None)
 
@@ -181,14 +182,12 @@ class Cluster(KafkaCluster):
             engine.appends.check()
 
     async def reset(self, *, rules: bool = True) -> None:
-        """Bring the cluster back to its beginning, in milliseconds, as a fresh one at the same address.
+        """Replace the cluster by a fresh one at the same address, in milliseconds.
 
-        It has its settings and the topics that it was made with, and no others; no groups, transactions, fault rules or
-        records; its trace begins anew, and so does a clock that the test moves. Connections are closed, and members in this
-        process have vanished; what is held in a variable, such as ``kafka.group("app")``, is of the fresh cluster from then on.
-
-        Raises what ``check`` raises, before anything is done. Raises ValueError for a cluster with a ``data_dir``, which keeps
-        what it has.
+        It keeps its settings and the topics that it was created with. Groups, transactions, fault rules and records are gone;
+        the trace and a manual or virtual clock start again. Connections are closed, and members in this process have vanished.
+        Objects such as ``kafka.group("app")`` refer to the fresh cluster from then on. First raises what ``check`` raises.
+        Raises ValueError for a cluster with a ``data_dir``, which keeps its data.
         """
         if self._settings["data_dir"] is not None:
             raise ValueError("a cluster with data_dir keeps what is there: stop() it, and start another one elsewhere")
@@ -225,11 +224,11 @@ class Cluster(KafkaCluster):
     def __repr__(self) -> str:
         return f"<Cluster {self._running.address if self._running else 'not started'}>"
 
-    # What it is.
+    # State.
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started at least once: it has a trace from then on."""
+        """Whether it was started at least once; it has a trace from then on."""
         return self._running is not None
 
     @property
@@ -239,12 +238,12 @@ class Cluster(KafkaCluster):
 
     @property
     def addresses(self) -> list[str]:
-        """``host:port`` of every broker, in the order of their ids."""
+        """``host:port`` of every broker, ordered by broker id."""
         return self._engine.server.addresses
 
     @property
     def brokers(self) -> Mapping[int, BrokerHandle]:
-        """The brokers by id, with all that was done to each; the first of several has the id 1."""
+        """The brokers by id, with the faults that are injected into each; the first of several has the id 1."""
         registry = self.core.broker.cluster
         racks = registry.racks(self.core.config)
         ids_with_addresses = zip(registry.ids, self.addresses, strict=True)
@@ -257,35 +256,35 @@ class Cluster(KafkaCluster):
 
     @property
     def core(self) -> ClusterCore:
-        """The brokers and coordinators themselves, for what no method here offers."""
+        """The internal objects of brokers and coordinators, for what no method here offers."""
         return self._engine.core
 
     @property
     def server_errors(self) -> list[Exception]:
-        """What went wrong in the server so far that should not have; the end of the block raises it."""
+        """The unexpected errors of the server so far; the end of the block raises them."""
         return [*self._problems, *(unexpected.error for unexpected in self._engine.server.unexpected_errors)]
 
     @property
     def clock(self) -> ClusterClock:
-        """The time of the cluster."""
+        """The clock of the cluster."""
         self._engine  # noqa: B018 - raises before the block has begun
         return self._clock
 
     @property
     def faults(self) -> Faults:
-        """Rules for requests that fail, wait or are lost: ``kafka.faults.when("Heartbeat").drop()``; see docs/faults.md."""
+        """Fault rules for requests and responses: ``kafka.faults.when("Heartbeat").drop()``; see docs/faults.md."""
         return self._engine.faults
 
     @property
     def trace(self) -> Trace:
-        """Everything that happened, with its causes; see docs/trace.md."""
+        """The trace: everything that happened, with its causes; see docs/trace.md."""
         return self._engine.trace
 
     def report(self, *, after: int = 0) -> str:
-        """What a failed test shows: the groups and why they are as they are, what is pending, which fault rules acted, and the
-        last of what happened, where what changed nothing is one line.
+        """The report of a failed test: the groups and why they are in their states, what is pending, which fault rules acted,
+        and the end of the trace, with requests without effect folded.
 
-        With ``after``, it begins behind the entry of the trace with that number. It may be asked for after the end, too.
+        ``after`` is the number of the trace entry after which it begins. It can also be called after the end of the block.
         """
         engine, thread = self._engine, self._thread
         if thread is None or not thread.is_running:
@@ -295,32 +294,33 @@ class Cluster(KafkaCluster):
     # The brokers.
 
     async def stop(self) -> None:
-        """Close the ports and all connections; what is stored is kept. Time may pass meanwhile."""
+        """Stop the brokers: close the ports and all connections. Logs are kept, and the clock goes on."""
         self._problems += await self._engine.stop()
 
     async def restart(self) -> None:
-        """Start again on the same ports, after ``stop``: groups and transactions are what the logs say."""
+        """Stop the brokers, and start them again on the same ports; groups and transactions are loaded from the logs."""
         await self.stop()
         self._engine.reload()
         await self._engine.start()
         await self._engine.loaded()
 
     def broker(self, broker_id: int) -> ClusterBroker:
-        """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+        """The broker with that id, which can be stopped, killed, paused and started. Raises ValueError for an unknown id."""
         return ClusterBroker(broker_id, self._engine)
 
     @property
     def controller(self) -> ControllerHandle:
-        """The controller of several brokers: to kill, pause and start it."""
+        """The controller of several brokers, which can be killed, paused and started."""
         return ControllerHandle(self._engine)
 
     @property
     def registry(self) -> ClusterTree:
-        """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
+        """The brokers and topics of the cluster now, as paths like ZooKeeper's: ``kafka.registry["/brokers/ids/2"]``; see
+        docs/registry.md."""
         return registry_of(self.core, self._now_ms())
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
+        """Make the broker with the id ``to`` the leader of a partition, in the next leader epoch. Raises ValueError."""
         chosen_partitions(topic, len(self._topic(topic).partitions), partition)
         effects = self.core.move_leader(topic, partition, to, self._now_ms())
         self._engine.apply(effects, f"broker {to} is to lead {topic}-{partition}")
@@ -331,19 +331,19 @@ class Cluster(KafkaCluster):
     async def create_topic(
         self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
     ) -> None:
-        """Create a topic, with ``configs`` of its own. Raises ValueError if Kafka would refuse it, and TypeError."""
+        """Create a topic with topic ``configs``. Raises ValueError if Kafka would refuse it, and TypeError."""
         topic = require_known_configs(name, topic_of(name, partitions, configs))
         self.core.create_topic(name, topic.partitions, self._now_ms(), topic.config_texts())
         self._engine.look()
 
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or Kafka would refuse it."""
+        """Add ``more`` partitions to ``topic``. Raises ValueError if it does not exist, or Kafka would refuse it."""
         total = len(self._topic(topic).partitions) + more
         self.core.controller.require_controller(f"nobody adds partitions to {topic}")
         raise_refusal(await self._ask(growth(topic, total)))
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or Kafka would refuse it."""
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if it does not exist, or Kafka would refuse."""
         name = self._topic(topic).name
         self.core.controller.require_controller(f"nobody deletes {name}")
         raise_refusal(await self._ask(deletion(name)))
@@ -351,10 +351,10 @@ class Cluster(KafkaCluster):
     async def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
     ) -> list[ConsumerRecord]:
-        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+        """The records of ``topic``, of one partition or of all in order, that a consumer of that isolation level can read now.
 
-        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
-        ValueError for what is not there.
+        ``read_committed`` leaves out aborted records, and all records from the oldest open transaction on (the last stable
+        offset). Raises ValueError for an unknown topic or partition.
         """
         return self._records(topic, partition, isolation)
 
@@ -372,7 +372,7 @@ class Cluster(KafkaCluster):
         isolation: Isolation = "read_committed",
         timeout: float | None = None,
     ) -> list[ConsumerRecord]:
-        """Wait until ``records`` finds at least ``count``; returns them."""
+        """Wait until ``records`` returns at least ``count``; returns them."""
         await self._engine.waiting.until(
             lambda: len(self._records(topic, partition, isolation)) >= count,
             f"{topic} should have {count} records for {isolation}",
@@ -394,8 +394,8 @@ class Cluster(KafkaCluster):
         return await self._ask(request, version=newest, broker_id=broker_id)
 
     async def ask_broker(self, broker_id: int, request: Any, *, version: int | None = None) -> Any:
-        """The answer of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
-        version. Raises ConnectionResetError if it does not run, or closes the connection."""
+        """The response of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
+        version. Raises ConnectionResetError if the broker does not run, or closes the connection."""
         return await self._ask(request, version=version, broker_id=broker_id)
 
     async def _ask(self, request: Any, *, version: int | None = None, broker_id: int | None = None) -> Any:
@@ -424,7 +424,7 @@ class Cluster(KafkaCluster):
     # Transactions.
 
     def transaction(self, transactional_id: str) -> ClusterTransaction:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
         return ClusterTransaction(transactional_id, self._engine, self._ask)
 
     async def list_transactions(self) -> list[str]:
@@ -434,13 +434,13 @@ class Cluster(KafkaCluster):
     # Waiting.
 
     async def settle(self) -> None:
-        """Let everything happen in this process that needs no time."""
+        """Let everything in this process run that does not wait for time to pass."""
         await self._engine.settle()
 
     async def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
-        """Wait until ``condition()`` is true; it is called whenever the cluster did something.
+        """Wait until ``condition()`` is true; it is called whenever the cluster has done something.
 
-        ``what`` says in the error what should be true. To let a manual clock advance until then: ``clock.advance_until``.
+        ``what`` describes the condition for the error text. ``clock.advance_until`` advances a manual clock until then.
         """
         await self._engine.waiting.until(
             lambda: bool(condition()),
@@ -449,33 +449,32 @@ class Cluster(KafkaCluster):
             timeout=timeout,
         )
 
-    # Appends of coordinators, and requests in an order of the test's choice.
+    # Appends of coordinators, and barriers.
 
     def fail_append(
         self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> AppendRule:
-        """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
+        """Fail the next appends of coordinators, only those of ``group`` or ``transactional_id`` if given, with ``error``.
 
-        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises ValueError if
-        no error has that name.
+        It is an error of the log, for example MESSAGE_TOO_LARGE, which the coordinator translates for clients as in Kafka.
+        Raises ValueError for an unknown error.
         """
         return self._engine.appends.fail(error, group=group, transactional_id=transactional_id, times=times)
 
     def hold_append(
         self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> HeldAppends:
-        """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
-        if given, wait until ``release``, as if other replicas did not have them yet."""
+        """Hold the next appends to ``__consumer_offsets`` or ``__transaction_state``, only those of ``group`` or
+        ``transactional_id`` if given, until ``release``, as if other replicas did not have them yet."""
         return self._engine.appends.hold(group=group, transactional_id=transactional_id, times=times)
 
     @property
     def append_rules(self) -> list[AppendRule]:
-        """What ``fail_append`` and ``hold_append`` added, in order, without those that were removed: ``uses`` is how often each
-        acted."""
+        """The rules of ``fail_append`` and ``hold_append`` that are not removed, in order; ``uses`` is how often each acted."""
         return list(self._engine.appends.rules)
 
     def barrier(self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None) -> Barrier:
-        """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""
+        """A barrier that holds the next ``size`` requests to ``api``, and releases them in the order that the test chooses."""
         if not isinstance(size, int) or size < 1:
             raise ValueError(f"size={size!r}: a number of requests, 1 or more")
         rule = self._engine.faults.when(api, group=group, transactional_id=transactional_id)
@@ -545,9 +544,9 @@ class Cluster(KafkaCluster):
 
 
 def try_out(settings: Mapping[str, Any]) -> None:
-    """Put a cluster of these settings of an Engine together, and forget it. Raises what cannot be: TypeError, ValueError.
+    """Check the ``settings`` of an Engine by assembling a cluster that is thrown away. Raises TypeError and ValueError.
 
-    Its coordinators have one partition each, which is most of the work that a cluster is and no matter of right or wrong.
+    Its coordinator topics have one partition each: their usual 50 would take most of the time, and show no error more.
     """
     brokers, config = settings["brokers"], settings["config"]
     if not isinstance(brokers, int) or isinstance(brokers, bool) or brokers < 1:

@@ -1,6 +1,6 @@
-"""The clock of a cluster as a test uses it: what time it is, what is pending, and letting time pass.
+"""ClusterClock, ``kafka.clock``: the cluster's time, its pending deadlines, and advancing a manual clock.
 
-A manual clock moves from deadline to deadline, so that each thing happens at its own moment.
+A manual clock is advanced from deadline to deadline, so that each timer runs at its own time.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.waiting import WaitTimeoutError
 
 MOST_ROUNDS = 10_000
-"""If something is due more often at one moment, it is taken for an endless loop."""
+"""If timers are due more often than that at one time, an endless loop is assumed."""
 A_YEAR_S = 365 * 86_400
 
 _WORDS = {
@@ -35,15 +35,14 @@ _HOUSEKEEPING = frozenset({"fetch", "retention"})
 
 
 class ClockError(RuntimeError):
-    """The test does not move the time of this cluster."""
+    """The clock of this cluster cannot be advanced, because it is not manual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingDeadline:
-    """Something that will happen at ``at_ms`` (``in_seconds`` from now), and why.
+    """A pending timer, which expires at ``at_ms`` (``in_seconds`` from now), and its ``reason``.
 
-    ``kind`` is ``session``, ``join``, ``sync``, ``rebalance`` …; ``group`` and ``member`` are what it is about, if it is about
-    one.
+    ``kind`` is ``session``, ``join``, ``sync``, ``rebalance`` …; ``group`` and ``member`` are what it is about, or empty.
     """
 
     at_ms: int
@@ -59,26 +58,26 @@ class PendingDeadline:
 
 @noted
 class ClusterClock:
-    """``kafka.clock``. Methods that let time pass raise ClockError unless the cluster was made with ``clock="manual"``."""
+    """``kafka.clock``. Methods that advance it raise ClockError unless the cluster was created with ``clock="manual"``."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def now_ms(self) -> int:
-        """The present time: milliseconds since 1970."""
+        """The time: milliseconds since 1970."""
         return self._engine.clock()
 
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[PendingDeadline]:
-        """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
+        """The pending timers of groups, earliest first; with ``everything`` also those that concern no group."""
         engine = self._engine
         return _pending(engine.core, self.now_ms(), engine.delays(), group=group, everything=everything)
 
     async def advance(self, seconds: float, *, heartbeats: bool = True) -> None:
-        """Let time pass; everything that falls due happens at its own moment, in order, before this returns.
+        """Advance the clock; every timer that expires runs at its own time, in order, before this returns.
 
-        The heartbeats of clients in other programs and threads come from timers of theirs, which run in real time. So while
-        time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
-        it does not, and they lose their sessions as if they had hung. Raises ClockError, and ValueError for a negative time.
+        Clients in other programs and threads send heartbeats by their own timers, which run in real time. So while the clock
+        is advanced, the cluster sends heartbeats for members whose connection is open; with ``heartbeats=False`` it does not,
+        and their sessions time out as if they hung. Raises ClockError, and ValueError for a negative time.
         """
         if not isinstance(seconds, int | float):
             raise TypeError(f"seconds={seconds!r}: a number, such as 46 or 0.5")
@@ -88,7 +87,7 @@ class ClusterClock:
         await self._go_to(clock() + by_ms, lambda: False, heartbeats=heartbeats)
 
     async def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> PendingDeadline:
-        """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was.
+        """Advance the clock to the next deadline of ``group``, or of any group, and let it expire; returns the deadline.
 
         Raises ClockError, and WaitTimeoutError if nothing is pending.
         """
@@ -109,9 +108,9 @@ class ClusterClock:
         timeout: float | None = None,
         heartbeats: bool = True,
     ) -> None:
-        """Let time pass, deadline by deadline, until ``condition()`` is true, or what it returns is when awaited.
+        """Advance the clock, deadline by deadline, until ``condition()`` is true; it may be asynchronous.
 
-        At most ``timeout`` seconds of this clock pass, or a year. Raises ClockError, WaitTimeoutError.
+        The clock advances by at most ``timeout`` seconds, or a year. Raises ClockError, WaitTimeoutError.
         """
         clock, limit_s = self._manual(), A_YEAR_S if timeout is None else timeout
         start_ms = clock()
@@ -131,7 +130,7 @@ class ClusterClock:
     async def _go_to(
         self, target_ms: int, enough: Callable[[], object | Awaitable[object]], *, heartbeats: bool
     ) -> None:
-        """Move the clock to ``target_ms``, or to the first deadline after which ``enough`` is true."""
+        """Advance the clock to ``target_ms``, or to the first deadline after which ``enough`` is true."""
         engine, clock = self._engine, self._manual()
         await engine.settle()
         rounds = 0
@@ -177,7 +176,7 @@ def _pending(
 
 
 def _sessions(core: ClusterCore, up_to_ms: int) -> list[tuple[str, str]]:
-    """(group, member) of each session that ends up to that time."""
+    """(group, member) of each session that times out up to ``up_to_ms``."""
     due = (each.key for each in core.coordinator.timers.pending() if each.at_ms <= up_to_ms)
     return [(key.scope, key.subject) for key in due if key.kind == "session"]
 

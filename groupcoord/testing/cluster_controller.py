@@ -1,4 +1,4 @@
-"""The controller of a cluster in this process, which a test can kill, pause and start."""
+"""ControllerHandle, the controller of an in-process cluster, which a test can kill, pause and start."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ from groupcoord.testing.forgotten_awaits import noted
 class ControllerHandle:
     """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise ValueError.
 
-    While it is away, brokers serve, lead and copy by what it decided last. Nobody is fenced or elected, no replica leaves the
-    ISR or joins it, and no broker that starts is let in. Requests about topics, configurations, elections and the quorum wait
-    for it, and are answered with REQUEST_TIMED_OUT after 60 s.
+    While it is down or paused, brokers serve, lead and replicate with the metadata that they have. No broker is fenced, no
+    leader elected, no ISR changed, and no broker that starts is registered. Requests about topics, configs, elections and the
+    quorum wait for it, and get REQUEST_TIMED_OUT after 60 s.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -30,7 +30,7 @@ class ControllerHandle:
 
     @property
     def state(self) -> str:
-        """What it does: ``running``, ``paused`` or ``stopped``."""
+        """``running``, ``paused`` or ``stopped``."""
         return self._engine.core.controller_node.state.value
 
     @property
@@ -39,19 +39,19 @@ class ControllerHandle:
         return self._engine.core.controller.quorum.leader_epoch
 
     async def kill(self) -> None:
-        """End it without a word, as SIGKILL does."""
+        """Kill it, as SIGKILL does."""
         await self._change("kill", ControllerNode.kill)
 
     async def start(self) -> None:
-        """Start it again after ``kill``, in the next epoch: what waits is answered, and the sessions of brokers begin anew."""
+        """Start it again after ``kill``, in the next epoch: requests that waited are answered, and brokers get new sessions."""
         await self._change("start", ControllerNode.start)
 
     async def pause(self) -> None:
-        """Let it decide nothing until ``resume``, as a process that is suspended."""
+        """Suspend it until ``resume``, as SIGSTOP does: it decides nothing."""
         await self._change("pause", ControllerNode.pause)
 
     async def resume(self) -> None:
-        """Let it go on after ``pause``, in the same epoch: what waits is answered."""
+        """End a ``pause``, in the same epoch: requests that waited are answered."""
         await self._change("resume", ControllerNode.resume)
 
     async def _change(self, action: str, act: Callable[[ControllerNode, HandlerContext], None]) -> None:

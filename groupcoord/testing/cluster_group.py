@@ -1,4 +1,5 @@
-"""A group of a cluster in this process: its state is looked up where it is, and a test can do to it what an operator could."""
+"""ClusterGroup, a group of an in-process cluster: reads the group's state directly from the coordinator, and can force events:
+expire or fence a member, rebalance, unload, load or move the coordinator."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
@@ -15,14 +16,14 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.testing import forced_actions
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.topics import require_partition
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
 @noted
 class ClusterGroup(GroupHandle):
-    """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError for what cannot be done."""
+    """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError if they are not possible."""
 
     def __init__(self, name: str, engine: Engine, ask: Callable[..., Awaitable[Any]]) -> None:
         super().__init__(name)
@@ -32,14 +33,14 @@ class ClusterGroup(GroupHandle):
     def __repr__(self) -> str:
         return f"<ClusterGroup {self.description().text()}>"
 
-    # What it is.
+    # State.
 
     async def describe(self) -> GroupDescription:
         """The group as it is now."""
         return self.description()
 
     def description(self) -> GroupDescription:
-        """As ``describe``, without ``await``: for conditions."""
+        """As ``describe``, without ``await``, for use in conditions."""
         return group_description(self._engine.core, self.name)
 
     async def _stored(self, topic: str, partition: int) -> int | None:
@@ -72,7 +73,7 @@ class ClusterGroup(GroupHandle):
     async def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        """Wait until ``condition`` is true of the group; ``what`` says in the error text what it should have done."""
         return await self._engine.waiting.until(
             lambda: seen if condition(seen := self.description()) else None,
             f"group {self.name} should {what}",
@@ -100,7 +101,7 @@ class ClusterGroup(GroupHandle):
     def _explained(self, seen: str) -> str:
         return explained(seen, wait_reasons(self._engine, group=self.name))
 
-    # Acting.
+    # Actions.
 
     async def _topics(self) -> Mapping[str, int]:
         return self._engine.partition_counts()
@@ -109,16 +110,17 @@ class ClusterGroup(GroupHandle):
         return await self._ask(request, version=newest, broker_id=self._engine.coordinator_of(self.name))
 
     async def expire_member(self, member: str) -> None:
-        """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
+        """Let the session of ``member`` (a member id, instance id or client id) time out now. Raises LookupError and
+        ValueError."""
         found = self.description().member(member)
         await self._engine.act(
             forced_actions.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
         )
 
     async def fence_member(self, instance_id: str) -> None:
-        """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError.
+        """Fence the static member ``instance_id``: another member takes over its group.instance.id. Raises ValueError.
 
-        A member of a consumer group without an instance id is fenced by a rule for its heartbeats:
+        To fence a member of a consumer group that has no instance id, use a fault rule for its heartbeats:
         ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
         """
         await self._engine.act(
@@ -126,20 +128,21 @@ class ClusterGroup(GroupHandle):
         )
 
     async def force_rebalance(self, reason: str = "the test wants it") -> None:
-        """The members have to join again; ``reason`` is what events say. Raises ValueError for a consumer group."""
+        """Force a rebalance: the members have to join again. Events give the ``reason``. Raises ValueError for a consumer
+        group."""
         effects = forced_actions.force_rebalance(*self._at, reason, self._engine.clock())
         await self._engine.act(effects, f"force a rebalance: {reason}")
 
     async def unload_coordinator(self) -> None:
-        """The broker coordinates this group no longer, nor the others of its partition, until ``load_coordinator``."""
+        """Unload the coordinator of this group, and of all groups of its partition, until ``load_coordinator``."""
         await self._engine.unload_coordinator(CONSUMER_OFFSETS, self.name)
 
     async def load_coordinator(self) -> None:
-        """Read the groups of that partition of ``__consumer_offsets`` from the log, and coordinate them again."""
+        """Load the coordinator again: all groups of its partition are read from ``__consumer_offsets``."""
         await self._engine.load_coordinator(CONSUMER_OFFSETS, self.name)
 
     async def move_coordinator(self, to: int) -> None:
-        """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
+        """Move the coordinator of this group, and of all groups of its partition, to the broker with the id ``to``."""
         await self._engine.move_coordinator(CONSUMER_OFFSETS, self.name, to)
 
     @property
@@ -148,7 +151,7 @@ class ClusterGroup(GroupHandle):
 
 
 def group_description(core: ClusterCore, name: str) -> GroupDescription:
-    """The group called ``name`` as ``core`` has it now."""
+    """The description of the group ``name``, as the coordinator in ``core`` has it now."""
     try:
         shard = core.coordinator.shard_of(name)
         shard.require_active()

@@ -1,6 +1,7 @@
-"""The image of groupcoord in a test, by testcontainers: for applications that run in containers themselves.
+"""GroupcoordContainer, a testcontainers class for the image of groupcoord: for tests of applications that run in containers.
 
-A test whose client is in its own process is better off with ``Cluster``, which starts in milliseconds, has a clock and faults.
+A test whose client is in its own process should use ``Cluster``, which starts in milliseconds and has a clock and faults.
+
 It needs the extra ``testcontainers``, and a Docker daemon on this machine.
 """
 
@@ -23,7 +24,7 @@ CONTROL_PORT = 8080
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 on which nobody listens."""
+    """A free port of 127.0.0.1."""
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port: int = probe.getsockname()[1]
     return port
@@ -32,9 +33,9 @@ def free_port() -> int:
 class GroupcoordContainer(DockerContainer):
     """A broker while a ``with`` block runs.
 
-    ``topics`` are names with their numbers of partitions, ``config`` Kafka's properties, ``dev`` as in ``serve --dev``. In a
-    ``network`` other containers find it by the name ``alias``. With ``control`` it is controlled over HTTP, at
-    ``get_control_url()`` by who has ``control_token``. ``options`` are those of ``DockerContainer``.
+    ``topics`` maps names to numbers of partitions, ``config`` are broker configs, ``dev`` is as in ``serve --dev``. In a
+    ``network`` other containers reach it by the name ``alias``. With ``control`` it has the HTTP control API at
+    ``get_control_url()``, protected by ``control_token``. ``options`` are those of ``DockerContainer``.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class GroupcoordContainer(DockerContainer):
         super().__init__(image, network_aliases=[alias], **options)
         self._port = free_port()
         self._alias = alias
-        # Clients are told the address by the broker, so that Docker cannot choose the port.
+        # The broker advertises its address to clients, so the port has to be known before Docker starts it.
         self.ports[f"{CLIENT_PORT}/tcp"] = ("127.0.0.1", self._port)  # type: ignore[assignment]
         self.with_env(f"{PREFIX}DEV", as_text(dev))
         self.with_env(f"{PREFIX}TOPICS", ",".join(f"{name}:{count}" for name, count in (topics or {}).items()))
@@ -66,20 +67,20 @@ class GroupcoordContainer(DockerContainer):
         self.waiting_for(LogMessageWaitStrategy("^listening on ").with_poll_interval(0.1))
 
     def get_bootstrap_server(self) -> str:
-        """Where programs on this machine find the broker: ``127.0.0.1:PORT``."""
+        """The bootstrap server for programs on this machine: ``127.0.0.1:PORT``."""
         return f"127.0.0.1:{self._port}"
 
     def get_inside_bootstrap_server(self) -> str:
-        """Where other containers of its network find it: ``kafka:29092``."""
+        """The bootstrap server for other containers of its network: ``kafka:29092``."""
         return f"{self._alias}:{INSIDE_PORT}"
 
     def get_control_url(self) -> str:
-        """Where this machine controls it: ``http://127.0.0.1:PORT``. Only with ``control``, and when it has started."""
+        """The URL of the control API on this machine: ``http://127.0.0.1:PORT``. Only with ``control``, after the start."""
         container = str(self.get_wrapped_container().id)
         return f"http://127.0.0.1:{self.get_docker_client().port(container, CONTROL_PORT)}"
 
     def start(self) -> Self:
-        """Start it. Returns when it accepts connections. Raises RuntimeError, with its log as a note, if it ends instead."""
+        """Start it; returns when it accepts connections. Raises RuntimeError, with its log as a note, if it exits instead."""
         try:
             return super().start()
         except RuntimeError as problem:

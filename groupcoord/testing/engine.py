@@ -1,4 +1,4 @@
-"""What is behind ``testing.Cluster``: the assembled cluster, its server, clock, randomness and members in this process."""
+"""Engine, the running cluster behind ``testing.Cluster``: the assembled cluster, its server, clock, random ids and members."""
 
 import asyncio
 import random
@@ -40,7 +40,7 @@ from groupcoord.testing.clocks import ClockMode, ManualClock, RealTimeFetches
 from groupcoord.testing.faults import Faults
 from groupcoord.testing.in_process_transport import InProcessTransport, OnResponse
 from groupcoord.testing.trace import Trace, TracingLayer
-from groupcoord.testing.trace.cluster_watch import ClusterWatch
+from groupcoord.testing.trace.detailed_trace import ClusterWatch
 from groupcoord.testing.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SeededRandomSource:
         self._random = random.Random(seed)  # noqa: S311 - not for secrets
 
     def uuid(self) -> uuid.UUID:
-        """An id of which Kafka's text does not start with a dash, as Kafka draws them (``Uuid.randomUuid``)."""
+        """A random id whose Base64 text does not start with a dash, as in Kafka (``Uuid.randomUuid``)."""
         while (drawn := uuid.UUID(int=self._random.getrandbits(128), version=4)).bytes[0] >> 2 == 0b111110:
             pass
         return drawn
@@ -66,16 +66,16 @@ class SeededRandomSource:
         return self._random.randrange(1, 1 << 31)
 
     def next_int(self, bound: int) -> int:
-        """An int from 0 up to ``bound``: where the replicas of a new topic begin."""
+        """An int from 0 up to ``bound`` (exclusive), from which the replicas of a new topic are placed."""
         return self._random.randrange(bound)
 
     def fraction(self) -> float:
-        """A number from 0 up to 1: what spreads the back-offs of members."""
+        """A number from 0 up to 1, the jitter of members' retry back-offs."""
         return self._random.random()
 
 
 class Engine:
-    """One running cluster, in the loop in which it was made. ``settings`` are the arguments of ``_begin``."""
+    """One running cluster, in the event loop in which it was created. ``settings`` are the arguments of ``_begin``."""
 
     _server_class: ClassVar[type[Server]] = Server
 
@@ -90,7 +90,7 @@ class Engine:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.loop_hint = ""
-        """What is to be done by who uses it in another event loop."""
+        """Advice for the error text if the cluster is used in another event loop."""
         self.is_up = False
         self.has_ended = False
         self._mode, self._start_ms, self._speed, self._settings = mode, start_ms, speed, settings
@@ -110,7 +110,7 @@ class Engine:
         self.clock = clocks.make(self._mode, start_ms=self._start_ms, speed=self._speed, loop=self.loop)
         self.started_ms = self.clock()
         if self._mode in (ClockMode.MANUAL, ClockMode.VIRTUAL):
-            self._start_ms = self.started_ms  # after a reset it begins there again
+            self._start_ms = self.started_ms  # a reset starts the clock there again
 
     def _begin(
         self,
@@ -160,7 +160,7 @@ class Engine:
             )
             self._resources = opened.pop_all()
         self.core = core = assembly.core
-        core.broker.compacts_at_once = True  # a test looks at what follows when it has moved the clock
+        core.broker.compacts_at_once = True  # a test looks at the result right after it has advanced the clock
         self._real_time_fetches = assembly.add(lambda _: RealTimeFetches(core))
         self._fault_layer = self.faults.add_layer(assembly)
         self._fault_layer.broker_stopped = self._broker_stopped
@@ -188,7 +188,7 @@ class Engine:
     # From beginning to end.
 
     async def start(self) -> None:
-        """Listen. Raises OSError if that cannot be; the cluster has ended then."""
+        """Start to listen. Raises OSError if a port cannot be bound; the cluster has ended then."""
         try:
             await self.server.startup()
         except BaseException:
@@ -217,9 +217,9 @@ class Engine:
             return await self.stop()
 
     async def reset(self) -> list[Exception]:
-        """Begin again, with nothing but the settings and the address; returns the unexpected errors of the server until now.
+        """Start again as a fresh cluster with the same settings and address; returns the server's unexpected errors so far.
 
-        The ports are kept open, so that nobody else takes them: who connects meanwhile is served by the new one.
+        The ports stay open, so that no other process takes them: clients that connect meanwhile are served by the new cluster.
         """
         self._end_members()
         before = self.server
@@ -228,7 +228,7 @@ class Engine:
         except BaseException:  # such as a cancellation
             before.close_sockets()
             raise
-        self.transport.deliver()  # who waits for an answer still is told that none will come
+        self.transport.deliver()  # members that still wait for a response learn that none will come
         self.appends.forget_held()
         self._begin_clock()
         self.faults.book.clear(self.started_ms)
@@ -250,8 +250,8 @@ class Engine:
         *,
         even_alone: bool = False,
     ) -> None:
-        """Do something to a broker, such as ``ClusterController.kill``. Its ports and connections are closed if it does not
-        run then, and open if it does. Raises ValueError, and OSError if its port is taken: then it is as it was."""
+        """Apply an action such as ``ClusterController.kill`` to a broker; its ports are then open only if it runs, and its
+        connections closed if it does not. Raises ValueError, and OSError, without any change, if its port is in use."""
         self.require_own_loop()
         if self.is_up:
             await self.server.brokers_closed()
@@ -274,13 +274,13 @@ class Engine:
         await self.loaded()
 
     async def change_controller(self, action: str, act: Callable[[ControllerNode, HandlerContext], None]) -> None:
-        """Do something to the controller, such as ``ControllerNode.kill``. Raises ValueError."""
+        """Apply an action such as ``ControllerNode.kill`` to the controller. Raises ValueError."""
         self.require_own_loop()
         self.apply(self.core.change_controller(action, act, self.clock()), action)
         await self.loaded()
 
     def reload(self) -> None:
-        """Forget every group and every transactional id, and read all of them from the logs, as a broker that restarts does."""
+        """Unload all groups and transactional ids and load them from the logs, as a broker that restarts does."""
         cause = AdminAction("the broker starts again")
         for topic, runtime in self.core.runtimes.items():
             for shard in runtime.shards:
@@ -294,16 +294,16 @@ class Engine:
     # For the rest of this package.
 
     def now_ms(self) -> int:
-        """The time of the cluster (ms)."""
+        """The time of the cluster's clock (ms)."""
         return self.clock()
 
     def require_own_loop(self) -> None:
-        """Raise RuntimeError in another event loop than that of the cluster."""
+        """Raise RuntimeError unless called in the event loop of the cluster."""
         if asyncio.get_running_loop() is not self.loop:
             raise self._foreign_loop()
 
     def require_reachable(self) -> None:
-        """Raise RuntimeError if another event loop runs and that of the cluster does not: no client would be answered."""
+        """Raise RuntimeError if another event loop runs and the cluster's does not: no client would get a response."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -326,30 +326,30 @@ class Engine:
         return self.server.address
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
-        """Execute what an administrative action led to. The action is the cause of answers to requests that waited for it."""
+        """Execute the effects of an administrative action, which is the cause of responses to requests that waited for it."""
         self._apply(effects, AdminAction(action))
 
     def look(self) -> None:
-        """Let a detailed trace tell what has changed without any effect: the topics, and where brokers listen."""
+        """Add changes that have no effects (topics, addresses of brokers) to a detailed trace."""
         self._tracing.look(self.clock())
 
     async def act(self, effects: Iterable[Effect], action: str) -> None:
-        """``apply``, and let everything happen that needs no time."""
+        """``apply``, then ``settle``."""
         self.apply(effects, action)
         await self.settle()
 
     async def unload_coordinator(self, topic: str, key: str) -> None:
-        """The coordinator of ``key``, whose records are in ``topic``, moves away. Raises ValueError."""
+        """Unload the coordinator of ``key``, whose records are in ``topic``. Raises ValueError."""
         await self.act(forced_actions.unload(self.core, topic, key, self.clock()), f"unload {key}")
 
     async def load_coordinator(self, topic: str, key: str) -> None:
-        """The coordinator of ``key``, whose records are in ``topic``, comes back. Raises ValueError."""
+        """Load the coordinator of ``key``, whose records are in ``topic``. Raises ValueError."""
         forced_actions.load(self.core, topic, key, self.clock())
         await self.act((), f"load {key}")
         await self.loaded()
 
     async def move_coordinator(self, topic: str, key: str, to: int) -> None:
-        """The broker ``to`` is to coordinate ``key``, whose records are in ``topic``. Raises ValueError."""
+        """Move the coordinator of ``key``, whose records are in ``topic``, to the broker ``to``. Raises ValueError."""
         partition = forced_actions.partition_of(self.core, topic, key)
         self.apply(self.core.move_leader(topic, partition, to, self.clock()), f"broker {to} is to coordinate {key}")
         await self.loaded()
@@ -360,9 +360,9 @@ class Engine:
             self.server.execute_effects(effects)
 
     def coordinator_of(self, key: str, key_type: int = GROUP) -> int:
-        """The id of the broker that coordinates ``key``; the first broker's if no broker does.
+        """The id of the broker that is the coordinator of ``key``; the first broker's if there is none.
 
-        The topic of transactions is made as with the first FindCoordinator.
+        Creates ``__transaction_state`` if needed, as the first FindCoordinator does.
         """
         topic = CONSUMER_OFFSETS if key_type == GROUP else TRANSACTION_STATE
         if topic == TRANSACTION_STATE and topic not in self.core.broker.topics:
@@ -390,21 +390,21 @@ class Engine:
         return {topic.name: len(topic.partitions) for topic in self.core.broker.topics.all()}
 
     def wake(self) -> None:
-        """Fire what is due, in as many steps as the cluster wants at this moment."""
+        """Fire the timers that are due, if the server is up."""
         if self.is_up:
             self.server.wake()
 
     async def loaded(self) -> None:
-        """Wait until the partitions of coordinators' topics that are being read are read."""
+        """Wait until coordinators have loaded the partitions that they are loading."""
         while self.is_up and self.core.next_deadline() == 0:
             self.server.wake()
             await asyncio.sleep(0)
         await self.settle()
 
     async def settle(self) -> None:
-        """Let everything happen that needs no time: members get their answers, answers are written.
+        """Let everything run that does not wait for time to pass: members get their responses, responses are written.
 
-        Raises RuntimeError in another event loop than that of the cluster.
+        Raises RuntimeError unless called in the event loop of the cluster.
         """
         self.require_own_loop()
         quiet = 0
@@ -414,9 +414,9 @@ class Engine:
             quiet = 0 if busy or self._delivery_is_due else quiet + 1
 
     def _fires_at_once(self) -> bool:
-        """Was there a timer that is due at this very moment, such as one for regular expressions? It has fired then.
+        """Fire a timer that is due now, such as one for regular expressions. Was there one?
 
-        What is being read is left alone: see ``loaded``.
+        Loading is not waited for here: see ``loaded``.
         """
         due = self.core.next_deadline() if self.is_up else None
         if not due or due > self.clock():
@@ -448,7 +448,7 @@ class Engine:
         self.execute_effects(self.transport.handle(call, request, self.clock()))
 
     def _heartbeat_for_consumer(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """A heartbeat that would tell the member something new is left to the member: only its session goes on."""
+        """Heartbeat for ``member``; if the response would have news for it, only restart its session."""
         if member.is_classic:
             self._heartbeat(group.group_id, member, member.member_epoch)
             return
@@ -472,11 +472,11 @@ class Engine:
         return Call(NO_CONNECTION, 0, api, api.max_version, member.client_id, member.client_host)
 
     def delays(self) -> list[Deadline]:
-        """What rules delay, and until when."""
+        """The requests that fault rules delay, and until when."""
         return self._fault_layer.deadlines()
 
     def next_deadline(self) -> int | None:
-        """When anything is due next (ms): on the broker, if it is up, for members, and for what rules delay."""
+        """The time of the next timer (ms): of the brokers, if they are up, of members, and of delays by fault rules."""
         deadlines = [self.scheduler.next_deadline()]
         if self.is_up:
             deadlines.append(self.transport.next_deadline())
@@ -488,7 +488,7 @@ class Engine:
         self._execute([_caused_by(cause, effect) for effect in effects])
 
     def _execute(self, effects: list[Effect], *, after: Layer | None = None) -> None:
-        """Execute what came out of the core, or of the layer ``after``, outside of a request."""
+        """Execute effects of the core, or of the layer ``after``, that do not come from a request."""
         self.execute_effects(self._assembly.outgoing(effects, self.clock(), after=after))
 
     def _connected(self, connection: ServerConnection, is_open: bool) -> None:
@@ -496,7 +496,7 @@ class Engine:
         told(connection.number, connection.client_host, self.clock())
 
     def _broker_stopped(self, number: int) -> None:
-        """A rule has ended a broker: its connections are closed behind what follows from the request."""
+        """A fault rule has stopped a broker: close its connections after the effects of the present request."""
         self.loop.call_soon(self.transport.close_connections, number)
         self.server.close_broker_soon(number)
 
@@ -523,7 +523,7 @@ def _caused_by(cause: AdminAction, effect: Effect) -> Effect:
 
 
 class InProcessConnection:
-    """A member's connection without a socket, a ``MemberConnection``; requests on it do not wait for each other."""
+    """A ``MemberConnection`` without a socket. Unlike on a socket, its requests do not wait for each other."""
 
     hears: tuple[int, int] | None = None
     """As of ``MemberConnection``."""
@@ -532,7 +532,7 @@ class InProcessConnection:
         self.client_id = client_id
         self.number = engine.transport.connection()
         self._engine = engine
-        self._transport = engine.transport  # that of an engine that was reset is another one, and counts anew
+        self._transport = engine.transport  # a reset gives the engine a new one, which numbers connections anew
         self._correlation_ids = count(1)
         self._closed = False
 
@@ -542,7 +542,7 @@ class InProcessConnection:
         """Send ``request``, by default to the first broker and in the newest version.
 
         ``answered`` is called with the response, or with None if the connection was closed. Raises RuntimeError after
-        ``close``, and ValueError for a version that there is not.
+        ``close``, and ValueError for an unknown version.
         """
         if self._closed:
             raise RuntimeError(f"{self.client_id} has vanished: it sends nothing any more")
@@ -551,7 +551,7 @@ class InProcessConnection:
         correlation_id = next(self._correlation_ids)
 
         def hear(response: Any) -> None:
-            if self._closed:  # it may have been closed while the answer was on its way
+            if self._closed:  # it may have been closed before the response was delivered
                 return
             self.hears = self.number, correlation_id
             try:
@@ -560,7 +560,7 @@ class InProcessConnection:
                 self.hears = None
 
         if not engine.is_up or (broker_id is not None and broker_id not in engine.core.broker.cluster.ids):
-            engine.loop.call_soon(hear, None)  # the server is down, or nobody leads what is asked about
+            engine.loop.call_soon(hear, None)  # the server is down, or the partition has no leader
             return
         broker = 0 if broker_id is None else engine.core.broker.cluster.ids.index(broker_id)
         api = API_BY_REQUEST[type(request)]
@@ -573,7 +573,7 @@ class InProcessConnection:
     def ask_coordinator(
         self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
+        """Send ``request`` to the coordinator of ``key``, a group or what ``key_type`` says; see ``ask``."""
         broker_id = self._engine.coordinator_of(key, key_type)
         self.ask(request, answered, version=version, broker_id=broker_id)
 
@@ -584,7 +584,7 @@ class InProcessConnection:
         self.ask(request, answered, version=version, broker_id=self._engine.leader_of(partition))
 
     def close(self) -> None:
-        """Close the connection; no ``answered`` is called any more."""
+        """Close the connection; no ``answered`` is called afterwards."""
         self._closed = True
         self._transport.forget(self.number)
 

@@ -1,5 +1,5 @@
-"""What a failed test shows of its broker: the groups and why they are as they are, what is pending, which rules acted, and
-everything that happened, with what changed nothing folded."""
+"""The report of a failed test about its cluster: the groups and why they are in their states, what is pending, which fault
+rules acted, and the end of the trace, with requests without effect folded."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,20 +9,20 @@ from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.rulebook import ActiveRule
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment, times
-from groupcoord.testing.transactions import transaction_description
+from groupcoord.testing.transaction_handle import transaction_description
 from groupcoord.testing.wait_reasons import wait_reasons
 
 STORY_LINES = 200
-"""How many lines of what happened are shown: the last ones."""
+"""How many lines of the trace are shown, the last ones."""
 GENERATIONS = 5
-"""How many generations, or epochs, of each group are explained: the last ones. A test that fails leaves its groups on its way
-out, which is one more for each member."""
+"""How many generations or epochs of each group are explained, the last ones. When a test fails, its members leave their groups,
+which adds one for each."""
 SHOWN = 20
-"""How many groups, transactions and deadlines are shown; of more only the number."""
+"""How many groups, transactions and deadlines are shown; of the others only the number."""
 
 
 def failure_report(engine: Engine, after: int = 0) -> str:
-    """The report, with what happened after the entry of the trace with the number ``after``."""
+    """The report, with the trace from the entry after number ``after`` on."""
     trace = engine.trace
     now = moment(engine.clock() - engine.started_ms)
     parts = {
@@ -44,7 +44,7 @@ def failure_report(engine: Engine, after: int = 0) -> str:
 
 
 def _group(engine: Engine, name: str) -> str:
-    """Its state, and why its last generations or epochs began."""
+    """The state of a group, and why its last generations or epochs began."""
     state = group_description(engine.core, name).text()
     last = engine.trace.generations(name)[-GENERATIONS:]
     return "\n".join([state, *(f"  {engine.trace.why(name, number)}" for number in last)])
@@ -70,7 +70,7 @@ def _append_rule(rule: AppendRule) -> str:
 
 
 def _few(found: Sequence[str], tell: Callable[[str], str] = str) -> list[str]:
-    """The first of what was ``found``, told."""
+    """The texts of the first SHOWN of ``found``, and the number of the others."""
     told = [tell(each) for each in found[:SHOWN]]
     more = len(found) - SHOWN
     return told if more <= 0 else [*told, f"and {more} more"]

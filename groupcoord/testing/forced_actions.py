@@ -1,7 +1,8 @@
-"""What a test does to a group or a transaction, as an administrator would, with no request for it in the protocol.
+"""Actions that a test can force on a group or a transaction and for which Kafka's protocol has no request: rebalance, expire or
+fence a member, abort a transaction, unload or load a coordinator.
 
-Pure: a node and the time in, effects out, for ``Server.carry_out``. Their events have an AdminAction as cause. All raise a
-ValueError that says why where a thing cannot be done.
+Pure functions of a node and the time, which return effects. The cause of their events is an AdminAction. They raise ValueError,
+which says why, if the action is not possible.
 """
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
@@ -13,7 +14,7 @@ from groupcoord.core.effects import Effect
 
 
 def force_rebalance(node: ClusterCore, group: str, reason: str, now_ms: int) -> list[Effect]:
-    """Ask all members of ``group`` to join again; ``reason`` is what events and members' logs are told."""
+    """Force a rebalance: all members of ``group`` have to join again. Events give the ``reason``."""
     return node.run_admin_action(
         f"the administrator wants a rebalance of {group}: {reason}",
         lambda ctx: forced_actions.force_rebalance(node.coordinator, ctx, group, reason),
@@ -22,7 +23,7 @@ def force_rebalance(node: ClusterCore, group: str, reason: str, now_ms: int) -> 
 
 
 def expire(node: ClusterCore, group: str, member: str, now_ms: int) -> list[Effect]:
-    """Let the session of ``member`` (a member id) run out now, with all that follows when a timer does it."""
+    """Let the session of ``member`` (a member id) time out now, with the same effects as when its timer expires."""
     return node.run_admin_action(
         f"the administrator lets the session of {member} run out",
         lambda ctx: forced_actions.expire_member(node.coordinator, ctx, group, member),
@@ -31,7 +32,7 @@ def expire(node: ClusterCore, group: str, member: str, now_ms: int) -> list[Effe
 
 
 def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Effect]:
-    """Let another, silent member take the ``group.instance.id`` ``instance``: the member that had it is fenced."""
+    """Fence the static member with the ``group.instance.id`` ``instance``: another, silent member takes it over."""
     return node.run_admin_action(
         f"the administrator lets another member take the instance id {instance}",
         lambda ctx: forced_actions.fence_instance(node.coordinator, ctx, group, instance),
@@ -40,7 +41,7 @@ def fence(node: ClusterCore, group: str, instance: str, now_ms: int) -> list[Eff
 
 
 def abort(node: ClusterCore, transactional_id: str, now_ms: int) -> list[Effect]:
-    """Abort the ongoing transaction of ``transactional_id`` now, as its timeout would: its producer is fenced."""
+    """Abort the ongoing transaction of ``transactional_id`` now, as when its timeout expires: its producer is fenced."""
     return node.run_admin_action(
         f"the administrator aborts the transaction of {transactional_id}",
         lambda ctx: abort_transaction(node.transactions, ctx, transactional_id),
@@ -49,15 +50,15 @@ def abort(node: ClusterCore, transactional_id: str, now_ms: int) -> list[Effect]
 
 
 def unload(node: ClusterCore, topic: str, key: str, now_ms: int) -> list[Effect]:
-    """Let the coordinator of ``key`` move away, with all of its partition of ``topic``: the answer is NOT_COORDINATOR."""
+    """Unload the coordinator of ``key``, with all of its partition of ``topic``: clients get NOT_COORDINATOR."""
     return node.resign(partition_of(node, topic, key), now_ms, topic)
 
 
 def load(node: ClusterCore, topic: str, key: str, now_ms: int) -> None:
-    """Let the coordinator of ``key`` be this node again, with what ``topic`` has of its partition.
+    """Load the coordinator of ``key`` again, with all of its partition of ``topic``.
 
-    It is read the next time the node's timers fire, which is at once; until then the answer is COORDINATOR_LOAD_IN_PROGRESS.
-    Transactions that were prepared are completed then.
+    The partition is read when the node's timers next fire, which is at once; until then clients get
+    COORDINATOR_LOAD_IN_PROGRESS. Prepared transactions are completed then.
     """
     partition = partition_of(node, topic, key)
     kind = "group" if topic == CONSUMER_OFFSETS else "transactional id"
@@ -72,5 +73,5 @@ def load(node: ClusterCore, topic: str, key: str, now_ms: int) -> None:
 
 
 def partition_of(node: ClusterCore, topic: str, key: str) -> int:
-    """The partition of a coordinator's ``topic`` that has ``key``, and which others share."""
+    """The partition of a coordinator's ``topic`` to which ``key`` belongs."""
     return node.runtimes[topic].shard_of(key).partition

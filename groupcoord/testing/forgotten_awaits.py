@@ -1,7 +1,7 @@
-"""Calls whose ``await`` was forgotten: ``kafka.clock.advance(46)`` alone does nothing, and a test that says so would pass.
+"""Detects calls whose ``await`` was forgotten: ``kafka.clock.advance(46)`` alone does nothing, and the test would still pass.
 
-Python makes a coroutine of such a call, and begins it when it is awaited. Those that the test made of the ``noted`` classes are
-remembered until they have begun; what is left when a cluster ends was forgotten, and fails the test.
+Such a call only creates a coroutine, which starts when it is awaited. Coroutines that the test gets from ``noted`` classes are
+recorded until they start; those that have not started when a cluster ends fail the test.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ C = TypeVar("C", bound=type)
 
 _PACKAGE = __name__.rpartition(".")[0]
 _OWN_REFERENCES = 2
-"""To a coroutine that was thrown away: that of its ``_Call``, and that of who counts."""
+"""The references to a coroutine that the test does not keep: one from its ``_Call``, one from ``sys.getrefcount``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A coroutine that has been made, by which call and where."""
+    """A coroutine, with the call that created it, its file and line."""
 
     coroutine: Coroutine[Any, Any, Any]
     loop: asyncio.AbstractEventLoop | None
@@ -35,7 +35,7 @@ class _Call:
 
     @property
     def is_kept(self) -> bool:
-        """Has anybody else a reference to it, who may await it yet?"""
+        """Does the test keep a reference to it, so that it may still await it?"""
         return sys.getrefcount(self.coroutine) > _OWN_REFERENCES
 
     def __str__(self) -> str:
@@ -43,11 +43,11 @@ class _Call:
 
 
 _calls: list[_Call] = []
-"""Those that have not begun, as far as is known. Each new call lets those go that have."""
+"""The recorded calls. Each new call removes those that have started."""
 
 
 def noted(of_class: C) -> C:
-    """Note the calls of the public asynchronous methods of a class."""
+    """Class decorator that records the calls of the class's public asynchronous methods."""
     for name, member in list(vars(of_class).items()):
         if inspect.iscoroutinefunction(member) and not name.startswith("_"):
             setattr(of_class, name, _noting(member))
@@ -76,10 +76,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 async def check(error: BaseException | None = None) -> None:
-    """Raises AssertionError for calls in this event loop, or in none, that were never awaited; an ``error`` says it instead.
+    """Raise AssertionError for calls in this event loop, or in none, that were never awaited; with an ``error``, add them to it
+    as a note instead.
 
-    Tasks that were made of such a call a moment ago have begun by then. Of what somebody keeps, and may await yet, Python warns
-    if that never happens.
+    Tasks that were created of such a call just before have started by then. Coroutines that the test still keeps are left out:
+    Python warns if they are never awaited.
     """
     await asyncio.sleep(0)
     loop = asyncio.get_running_loop()

@@ -1,4 +1,5 @@
-"""The transport of members in the same process: without sockets, but through everything else, faults and trace included."""
+"""The transport of members in this process: their requests go through all layers, faults and trace included, but not through
+sockets."""
 
 from collections import deque
 from collections.abc import Callable
@@ -14,13 +15,13 @@ OnResponse = Callable[[Any], None]
 """Called with the response, or with None if the connection was closed instead."""
 
 _FIRST_IN_PROCESS = -1_000
-"""Members in this process have numbers of connections below that: a server gives none of them to a socket."""
+"""Connection numbers of members in this process are up to this one; sockets never get such numbers."""
 
 
 class InProcessTransport(Layer):
-    """The outermost layer: takes out the answers to members in this process.
+    """The outermost layer, which intercepts the responses to members in this process.
 
-    ``on_activity`` is called after anything was handled; ``on_answers`` when ``deliver`` has something to do.
+    ``on_activity`` is called after anything was handled; ``on_answers`` when ``deliver`` has responses to deliver.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class InProcessTransport(Layer):
         """(group, member id) → the connection on which that member sent its last request."""
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``, without what is for members in this process."""
+        """The effects of ``request``, without responses to members in this process."""
         member_id = getattr(request, "member_id", None)
         if member_id and call.connection_id >= 0 and hasattr(request, "group_id"):
             self.spoke[request.group_id, member_id] = call.connection_id
@@ -45,34 +46,34 @@ class InProcessTransport(Layer):
     # Members in this process.
 
     def connection(self) -> int:
-        """The number of a new connection that has no socket."""
+        """The number of a new connection without a socket."""
         return next(self._connection_ids)
 
     def ask(self, call: Call, request: Any, now_ms: int, answered: OnResponse) -> list[Effect]:
-        """Handle ``request``; ``deliver`` calls ``answered`` with the response, this method never does."""
+        """Handle ``request``. ``answered`` is called with the response by ``deliver``, never by this method."""
         self._waiting[call.connection_id, call.correlation_id] = answered, call.broker
         return self.handle(call, request, now_ms)
 
     def forget(self, connection_id: int) -> None:
-        """Drop the answers to requests of that connection."""
+        """Drop the responses to requests of that connection."""
         for key in [key for key in self._waiting if key[0] == connection_id]:
             del self._waiting[key]
 
     def close_connections(self, broker: int | None = None) -> None:
-        """Close all connections, or those to that broker, counted from 0: each request that waits for an answer gets None."""
+        """Close all connections, or those to that broker, counted from 0: each pending request gets None as its response."""
         closed = [key for key, (_, asked) in self._waiting.items() if broker in (None, asked)]
         self._answers.extend((self._waiting.pop(key)[0], None) for key in closed)
         if self._answers:
             self._on_answers()
 
     def deliver(self) -> None:
-        """Give members their answers, those to requests that they send meanwhile included."""
+        """Give members their responses, including those to requests that they send meanwhile."""
         while self._answers:
             answered, response = self._answers.popleft()
             answered(response)
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:  # noqa: ARG002 - a layer's signature
-        """``effects`` without those for members in this process, which ``deliver`` gives to them."""
+        """``effects`` without the responses to members in this process, which ``deliver`` gives to them."""
         others: list[Effect] = []
         for effect in effects:
             if not isinstance(effect, Append | EmitEvent) and effect.call.connection_id <= _FIRST_IN_PROCESS:
@@ -88,7 +89,7 @@ class InProcessTransport(Layer):
 
 
 class MemberConnection(Protocol):
-    """A member's connection to a cluster: an engine.InProcessConnection or a TcpConnection."""
+    """The interface of a member's connection to a cluster: an engine.InProcessConnection or a TcpConnection."""
 
     @property
     def client_id(self) -> str:
@@ -96,9 +97,9 @@ class MemberConnection(Protocol):
 
     @property
     def hears(self) -> tuple[int, int] | None:
-        """While ``answered`` is called: (connection, correlation id) of the request, by which a trace knows the answer.
+        """(connection, correlation id) of the request while ``answered`` is called, by which the trace finds the response.
 
-        None at other times, and over sockets.
+        None at other times, and for sockets.
         """
 
     def ask(
@@ -113,7 +114,7 @@ class MemberConnection(Protocol):
     def ask_coordinator(
         self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
+        """Send ``request`` to the coordinator of ``key``, a group or what ``key_type`` says; see ``ask``."""
 
     def ask_leader(
         self, partition: TopicPartition, request: Any, answered: OnResponse, *, version: int | None = None
@@ -121,4 +122,4 @@ class MemberConnection(Protocol):
         """Send ``request`` to the leader of ``partition``, or to the first broker if there is none; see ``ask``."""
 
     def close(self) -> None:
-        """Close the connection; no ``answered`` is called any more."""
+        """Close the connection; no ``answered`` is called afterwards."""

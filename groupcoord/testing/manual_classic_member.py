@@ -1,9 +1,9 @@
-"""A member whose every step the test takes, so that any interleaving can be written down.
+"""ManualMember, a member of a classic group whose every request the test sends, so that a test can have any interleaving.
 
-Each step sends its request at once, in the order in which the test calls them, and returns a future of the answer::
+Each method sends its request at once, in the order of the calls, and returns a future of the response::
 
     a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
-    joining = a.join(), b.join()      # both are sent; neither is answered yet
+    joining = a.join(), b.join()      # both are sent; neither has a response yet
     await joining[0], await joining[1]
 """
 
@@ -52,8 +52,8 @@ from groupcoord.testing.manual_member_requests import MemberRequests
 class ManualMember:
     """A member of ``group`` that does nothing by itself; times are milliseconds.
 
-    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are what the last answers said. A test
-    may set them, to speak as another member.
+    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are from the last responses. A test may set them,
+    to act as another member.
     """
 
     group: str
@@ -62,7 +62,7 @@ class ManualMember:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     member_id: str
-    """Empty before the coordinator gave it one."""
+    """Empty until the coordinator has assigned one."""
     generation: int
     """-1 before the first generation."""
     leader: str
@@ -70,7 +70,7 @@ class ManualMember:
     protocol: str
     """The assignor that the group agreed on."""
     assigned: frozenset[TopicPartition]
-    """What the last SyncGroup gave it."""
+    """The partitions of the last SyncGroup response."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ManualMember:
 
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
         return self._requests.client_id
 
     @property
@@ -112,15 +112,16 @@ class ManualMember:
         """Whether the last JoinGroup made it the leader."""
         return bool(self.member_id) and self.leader == self.member_id
 
-    # Steps.
+    # Requests.
 
     def join(
         self, *, reason: str | None = None, come_back: bool = True, version: int | None = None
     ) -> "asyncio.Future[JoinGroupResponse]":
-        """JoinGroup; answered when the others have joined, too, or with an error code.
+        """JoinGroup; the response comes when the others have joined, too, or with an error code.
 
-        A newcomer that is given its id comes back with it at once, unless ``come_back`` is false (KIP-394). It is the newest
-        version, unless ``version`` says another: before 4, a newcomer is a member at once; before 5, no instance id is said.
+        A new member that gets MEMBER_ID_REQUIRED joins again with its id at once, unless ``come_back`` is false (KIP-394).
+        ``version`` is the newest unless given: before 4, a new member is in the group at once; before 5, there is no instance
+        id.
         """
 
         def joined(response: JoinGroupResponse) -> Any:
@@ -131,7 +132,7 @@ class ManualMember:
     def sync(
         self, assignment: Mapping[str, Sequence[TopicPartition]] | None = None
     ) -> "asyncio.Future[SyncGroupResponse]":
-        """SyncGroup; answered when the leader's has come. A leader sends ``assignment``, or what its assignor says."""
+        """SyncGroup; the response comes when the leader has synced. A leader sends ``assignment``, or that of its assignor."""
         if assignment is None and self.is_leader:
             assignment = self._assign()
         request = SyncGroupRequest(
@@ -163,12 +164,12 @@ class ManualMember:
         return self._requests.ask(request, heard)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
-        """OffsetCommit; the answer has the error code of each partition."""
+        """OffsetCommit; the result has the error code of each partition."""
         request = offset_commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
         return self._requests.ask(request, commit_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def leave(self, reason: str | None = None) -> "asyncio.Future[ErrorCode]":
-        """LeaveGroup; the answer is the code for this member."""
+        """LeaveGroup; the result is the error code for this member."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id, reason=reason)
 
         def left(response: LeaveGroupResponse) -> ErrorCode:
@@ -177,17 +178,17 @@ class ManualMember:
         return self._requests.ask(LeaveGroupRequest(group_id=self.group, members=(identity,)), left)
 
     def vanish(self) -> None:
-        """End without LeaveGroup, as after a crash: what was asked is not answered any more."""
+        """Disappear without LeaveGroup, as in a crash: pending futures are cancelled."""
         self._requests.close()
 
     async def rejoin(self) -> None:
-        """JoinGroup and SyncGroup, one after the other. Raises AssertionError if either is refused."""
+        """JoinGroup, then SyncGroup. Raises AssertionError if either returns an error."""
         joined = await self.join()
         assert joined.error_code == ErrorCode.NONE, ErrorCode(joined.error_code).name
         synced = await self.sync()
         assert synced.error_code == ErrorCode.NONE, ErrorCode(synced.error_code).name
 
-    # Answers.
+    # Responses.
 
     def _joined(self, response: JoinGroupResponse, reason: str | None, come_back: bool) -> Any:
         if response.member_id:
@@ -219,7 +220,7 @@ class ManualMember:
             assignor, as_leader(known), RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER
         )
 
-    # Asking.
+    # Building requests.
 
     def _join_request(self, reason: str | None) -> JoinGroupRequest:
         return JoinGroupRequest(

@@ -1,4 +1,4 @@
-"""The requests of a member whose every step the test takes: each is sent at once, and a future has the answer."""
+"""MemberRequests sends the requests of manual members and producers at once, and returns a future of each response."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 T = TypeVar("T")
 Send = Callable[..., None]
-"""One of the ``ask_…`` of a MemberConnection, with whose coordinator or leader it asks."""
+"""An ``ask_…`` method of a MemberConnection, bound to the key of the coordinator or to the partition of the leader."""
 
 
 class MemberRequests:
-    """What a member or producer asks on one connection: what is not sent ``to`` another broker, ``coordinator`` sends."""
+    """The requests of a member or producer on one connection. They go to the ``coordinator`` unless ``to`` is given."""
 
     def __init__(self, connection: MemberConnection, coordinator: Send) -> None:
         self._connection = connection
@@ -23,15 +23,15 @@ class MemberRequests:
 
     @property
     def client_id(self) -> str:
-        """The client id that the requests have."""
+        """The client id in the requests."""
         return self._connection.client_id
 
     def ask(
         self, request: Any, finish: Callable[[Any], T], *, version: int | None = None, to: Send | None = None
     ) -> "asyncio.Future[T]":
-        """Send ``request``; the future has what ``finish`` makes of the answer.
+        """Send ``request``; the result of the future is ``finish(response)``.
 
-        If that is a request, it is sent in turn, and its answer awaited. The future fails with WaitTimeoutError, and with
+        If that is a request again, it is sent, too, and its response awaited. The future fails with WaitTimeoutError or
         ConnectionResetError.
         """
         send = self._coordinator if to is None else to
@@ -60,7 +60,7 @@ class MemberRequests:
                 return
             result: Any = finish(response)
             if future.done():
-                return  # no caller waits any more, but the member knows what it was told
+                return  # the caller has given up, but ``finish`` has updated the member
             if type(result) in API_BY_REQUEST:
                 send(result, answered, version=version)
             else:
@@ -70,7 +70,7 @@ class MemberRequests:
         return future
 
     def close(self) -> None:
-        """Close the connection: what was asked is not answered any more."""
+        """Close the connection, and cancel all pending futures."""
         self._connection.close()
         for future in tuple(self._open):
             future.cancel()

@@ -1,6 +1,6 @@
-"""A transactional producer whose every step the test takes, so that any interleaving can be written down.
+"""ManualProducer, a transactional producer whose every request the test sends, so that a test can have any interleaving.
 
-Each step sends its request at once, in the order in which the test calls them, and returns a future of the answer::
+Each method sends its request at once, in the order of the calls, and returns a future of the response::
 
     producer = kafka.manual_producer("billing")
     await producer.init()
@@ -43,7 +43,7 @@ from groupcoord.testing.manual_member_requests import MemberRequests
 
 _TIMEOUT_MS = 30_000
 _ADD_PARTITIONS_OF_CLIENTS = 3
-"""Later versions of AddPartitionsToTxn are for brokers."""
+"""The last version of AddPartitionsToTxn for clients; later ones are for brokers."""
 
 
 class _Versions(NamedTuple):
@@ -65,18 +65,18 @@ T = TypeVar("T", InitProducerIdResponse, EndTxnResponse)
 class ManualProducer:
     """A producer with ``transactional_id`` that does nothing by itself.
 
-    What it says of itself is what these attributes are when it says it; a test may set them, to speak as a zombie.
+    Requests are built from these attributes; a test may set them, to act as a zombie.
     """
 
     transactional_id: str
     version: int
-    """The ``transaction.version`` that it knows: 2 with KIP-890, 1 without."""
+    """The ``transaction.version`` that it uses: 2 with KIP-890, 1 without."""
     producer_id: int
-    """As the last InitProducerId or EndTxn said; -1 before the first."""
+    """From the last InitProducerId or EndTxn response; -1 before the first."""
     epoch: int
-    """As the last InitProducerId or EndTxn said; -1 before the first."""
+    """From the last InitProducerId or EndTxn response; -1 before the first."""
     sequences: dict[TopicPartition, int]
-    """The sequence number of the next record for each partition, 0 unless it is there; a new epoch begins without any."""
+    """The next sequence number of each partition, 0 if it is missing; cleared by a new epoch."""
 
     def __init__(
         self, connection: MemberConnection, *, transactional_id: str, version: int, now_ms: Callable[[], int]
@@ -97,18 +97,18 @@ class ManualProducer:
 
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
         return self._requests.client_id
 
-    # Steps.
+    # Requests.
 
     def init(
         self, *, transaction_timeout_ms: int = 60_000, goes_on: bool = False
     ) -> "asyncio.Future[InitProducerIdResponse]":
-        """InitProducerId: an id and an epoch of its own, which fences whoever had the transactional id before.
+        """InitProducerId: gets a producer id and epoch, and fences the earlier producer of the transactional id.
 
-        With ``goes_on`` it says which id and epoch it has, as a producer does that goes on after an error (KIP-360). A
-        transaction that is open for longer than ``transaction_timeout_ms`` is aborted.
+        With ``goes_on`` it sends its present id and epoch, as a producer that recovers from an error (KIP-360). A transaction
+        that is open for longer than ``transaction_timeout_ms`` is aborted.
         """
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
@@ -119,7 +119,7 @@ class ManualProducer:
         return self._requests.ask(request, self._learned)
 
     def add_partitions(self, *partitions: TopicPartition) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
-        """AddPartitionsToTxn; the answer has the error code of each partition."""
+        """AddPartitionsToTxn; the result has the error code of each partition."""
         topics = tuple(
             AddPartitionsToTxnTopic(name=topic, partitions=numbers) for topic, numbers in _by_topic(partitions)
         )
@@ -134,9 +134,9 @@ class ManualProducer:
     def produce(
         self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> "asyncio.Future[PartitionProduceResponse]":
-        """Produce: append ``values`` to a partition, as one batch of the transaction. Raises TypeError for what is not bytes.
+        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes.
 
-        If it is refused, and nothing was sent after it, the next batch has the same sequence number.
+        If it is refused, and no other batch was sent after it, the next batch has the same sequence number.
         """
         for value in values:
             require_bytes("value", value)
@@ -193,8 +193,8 @@ class ManualProducer:
         *,
         instance_id: str | None = None,
     ) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
-        """TxnOffsetCommit, for the member of ``group`` that it is said to be for (KIP-447); the answer has the error code of
-        each partition.
+        """TxnOffsetCommit for ``group``, with a member id and generation if they are given (KIP-447); the result has the error
+        code of each partition.
 
         ``generation`` is the member epoch in a consumer group.
         """
@@ -225,7 +225,7 @@ class ManualProducer:
         )
 
     def end(self, *, commit: bool = True) -> "asyncio.Future[EndTxnResponse]":
-        """EndTxn: commit or abort the transaction. From ``version`` 2 on the answer has the next epoch."""
+        """EndTxn: commit or abort the transaction. From ``version`` 2 on the response has the next epoch."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
@@ -235,13 +235,13 @@ class ManualProducer:
         return self._requests.ask(request, self._learned, version=_VERSIONS[self.version].end_txn)
 
     def vanish(self) -> None:
-        """End without a word, as after a crash: what was asked is not answered any more."""
+        """Disappear, as in a crash: pending futures are cancelled, and an open transaction stays open until its timeout."""
         self._requests.close()
 
-    # Answers.
+    # Responses.
 
     def _learned(self, response: T) -> T:
-        if response.error_code == ErrorCode.NONE and response.producer_id >= 0:  # an old EndTxn does not say it
+        if response.error_code == ErrorCode.NONE and response.producer_id >= 0:  # EndTxn before v5 has none
             if (self.producer_id, self.epoch) != (response.producer_id, response.producer_epoch):
                 self.sequences.clear()
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
@@ -254,7 +254,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int
 
 
 def _added(response: AddPartitionsToTxnResponse) -> dict[TopicPartition, ErrorCode]:
-    # A broker elsewhere answers an old version as that has it, one in this process as handlers do.
+    # A remote broker fills the fields of the old version, one in this process those of the newest.
     by_transaction = (topic for each in response.results_by_transaction for topic in each.topic_results)
     return {
         (topic.name, each.partition_index): ErrorCode(each.partition_error_code)

@@ -1,8 +1,8 @@
-"""Connections of the members in this process to a broker elsewhere, over sockets; ``MemberConnection`` is their interface.
+"""TcpConnection, the MemberConnection of members in this process to a remote cluster.
 
-A broker answers the requests of a connection one after the other, so JoinGroup and SyncGroup, which wait for other members,
-have a connection to themselves while they wait. All else that a member asks of a broker goes over one connection and arrives
-in the order in which it was asked. Between connections no broker promises an order.
+A broker answers the requests of a connection one after the other, so a JoinGroup or SyncGroup, which waits for other members,
+has a connection of its own while it waits. All other requests of a member to a broker share one connection and arrive in order.
+Between connections there is no order.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from groupcoord.testing.waiting import poll
 
 REQUEST_TIMEOUT_MS = 30_000
 PARKED_TIMEOUT_MS = 3_600_000
-"""No broker lets a JoinGroup wait as long: the client has given up before."""
+"""The request timeout of JoinGroup and SyncGroup: longer than any rebalance timeout."""
 
 
 class BrokerLocator:
@@ -49,15 +49,15 @@ class BrokerLocator:
         return found.host, found.port
 
     async def leader(self, partition: TopicPartition) -> Address:
-        """The address of the leader of ``partition``, asked for anew each time; any broker's if there is none."""
+        """The address of the leader of ``partition``, looked up each time; the bootstrap broker's if there is none."""
         await self._cluster.refresh((partition[0],))
         found = self._cluster.leader_of(partition)
         return await self.broker(None if found is None else found.leader)
 
     async def coordinator(self, key: str, key_type: int = GROUP) -> Address:
-        """The address of the coordinator of ``key``, a group unless told, asked for anew each time, for it may have moved.
+        """The address of the coordinator of ``key``, a group or what ``key_type`` says, looked up each time as it may move.
 
-        Raises WaitTimeoutError, and ValueError for what is no name.
+        Raises WaitTimeoutError, and ValueError if the broker refuses the key.
         """
         what = f"{'group' if key_type == GROUP else 'transactional id'} {key!r}"
         request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=(key,))
@@ -70,7 +70,7 @@ class BrokerLocator:
             ask,
             lambda found: (
                 not ErrorCode(found.error_code).retriable
-            ),  # the coordinator's topic may have to be made first
+            ),  # the coordinator's topic may have to be created first
             f"{what} should have a coordinator",
             lambda found: ErrorCode(found.error_code).name,
         )
@@ -83,7 +83,7 @@ class TcpConnection:
     """The connections of one member. ``heard`` is called after each answer, ``failed`` with unexpected exceptions."""
 
     hears: None = None
-    """As of ``MemberConnection``: no trace has what is said over sockets."""
+    """As of ``MemberConnection``: None, as there is no trace of a remote cluster."""
 
     def __init__(
         self, places: BrokerLocator, client_id: str, *, heard: Callable[[], None], failed: Callable[[Exception], None]
@@ -112,7 +112,7 @@ class TcpConnection:
     def ask_coordinator(
         self, key: str, request: Any, answered: OnResponse, *, version: int | None = None, key_type: int = GROUP
     ) -> None:
-        """Send ``request`` to the broker that coordinates ``key``, a group or else what ``key_type`` says; see ``ask``."""
+        """Send ``request`` to the coordinator of ``key``, a group or what ``key_type`` says; see ``ask``."""
         self._begin(lambda: self._places.coordinator(key, key_type), request, answered, version)
 
     def ask_leader(
@@ -122,12 +122,12 @@ class TcpConnection:
         self._begin(lambda: self._places.leader(partition), request, answered, version)
 
     async def sent(self) -> None:
-        """Wait until all that was asked so far is on its way."""
+        """Wait until all requests so far are sent."""
         async with self._turn:
             pass
 
     def close(self) -> None:
-        """Close the connections; no ``answered`` is called any more."""
+        """Close the connections; no ``answered`` is called afterwards."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -135,7 +135,7 @@ class TcpConnection:
             connection.close()
 
     async def closed(self) -> None:
-        """Wait for the last of it, after ``close``."""
+        """Wait until all tasks have ended, after ``close``."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # Internals.

@@ -1,4 +1,5 @@
-"""What the pytest plugin adds to the report of a failed test: a section for each cluster that it used, and files for CI."""
+"""The sections that the pytest plugin adds to a failed test's report, one for each cluster that it used, and the trace files
+for CI."""
 
 import hashlib
 import re
@@ -11,23 +12,23 @@ from groupcoord.testing.trace import Trace
 
 TITLE = "what happened on the broker"
 MOST_CHARACTERS = 180
-"""The length of a file's name, without the hash and the number behind it; file systems take 255 bytes."""
+"""The longest file name, without the hash and number at its end; file systems allow 255 bytes."""
 _NOT_IN_NAMES = re.compile(r'[^\x20-\x7e]|[\\/:*?"<>|]')
-"""What a file system, or the store of a CI's artifacts, refuses in a name."""
+"""Characters that a file system, or a CI's artifact store, refuses in a name."""
 
 SeenBefore = Mapping[int, tuple[Trace, int]]
-"""By the number of a cluster: its trace, and the number of the last entry, when the test began."""
+"""Number of a cluster → its trace and the number of the last trace entry when the test began."""
 
 
 def seen_now() -> SeenBefore:
-    """What the traces of all clusters have by now."""
+    """The present state of the traces of all clusters."""
     return {number: (cluster.trace, cluster.trace.last_seq) for number, cluster in STARTED.items()}
 
 
 def sections(test_id: str, seen_before: SeenBefore, directory: Path | None) -> Iterator[tuple[str, str]]:
-    """(title, text) for each cluster on which something happened since ``seen_before``, or that is new.
+    """(title, text) for each cluster that is new or whose trace has grown since ``seen_before``.
 
-    With a ``directory``, the whole trace of each is saved there, in a file that is named after the test.
+    With a ``directory``, the whole trace of each is saved there, in a file named after the test.
     """
     used: list[tuple[Cluster, int]] = []
     for number, cluster in tuple(STARTED.items()):
@@ -45,10 +46,9 @@ def sections(test_id: str, seen_before: SeenBefore, directory: Path | None) -> I
 
 
 def file_name(test_id: str, place: int = 1) -> str:
-    """The name of the file for the ``place``-th cluster of a test: ``tests.test_orders.py--test_it[a].jsonl``.
+    """The name of the trace file of the ``place``-th cluster of a test: ``tests.test_orders.py--test_it[a].jsonl``.
 
-    What cannot stand in a name is replaced, and what is too long is cut; then it has a hash of the test's id, so that no two
-    tests have the same.
+    Characters that are not allowed are replaced, and long names are cut; then a hash of the test's id keeps the name unique.
     """
     path, colons, name = test_id.partition("::")
     plain = path.replace("/", ".") + (colons + name).replace("::", "--")
@@ -67,5 +67,5 @@ def _saved(trace: Trace, path: Path) -> str:
 def _attempt(told: Callable[[], str]) -> str:
     try:
         return told()
-    except Exception as problem:  # what goes wrong here must not hide the failure that is reported
+    except Exception as problem:  # an error of the report must not hide the failure of the test
         return f"(this cannot be told: {problem!r})"

@@ -1,4 +1,5 @@
-"""The records of a topic as a reader without a group finds them: what is committed, or everything."""
+"""Reads the records of a topic without a consumer group, read_committed or read_uncommitted: from an in-process log, or from a
+remote cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -16,11 +17,11 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 PIECE_BYTES = 1_048_576
 TRIES = 5
 TRIES_OF_A_NEW_TOPIC = 8
-"""Over some twelve seconds: a busy broker takes its time to lead a partition."""
+"""About twelve seconds, because a busy broker may take long to become the leader of a new partition."""
 
 
 def chosen_partitions(topic: str, count: int, partition: int | None) -> Sequence[int]:
-    """All ``count`` partitions of ``topic``, or the one that is said. Raises ValueError if it is not there."""
+    """All ``count`` partitions of ``topic``, or only ``partition``. Raises ValueError if it does not exist."""
     if partition is None:
         return range(count)
     if partition not in range(count):
@@ -29,7 +30,7 @@ def chosen_partitions(topic: str, count: int, partition: int | None) -> Sequence
 
 
 def read_log(topic: str, partition: int, log: PartitionLog, isolation: Isolation) -> list[ConsumerRecord]:
-    """The records in ``log``. Raises ValueError for what is no isolation level."""
+    """The records in ``log``. Raises ValueError for an unknown isolation level."""
     committed_only = isolation_level(isolation) == READ_COMMITTED
     offset, found = log.log_start_offset, []
     end = log.last_stable_offset if committed_only else log.high_watermark
@@ -38,18 +39,19 @@ def read_log(topic: str, partition: int, log: PartitionLog, isolation: Isolation
         aborted = ((each.producer_id, each.first_offset) for each in read.aborted or ())
         decoded = decode_records((topic, partition), read.data(), offset, _aborted(aborted))
         found += decoded.records
-        offset = max(decoded.next_offset, offset + 1)  # compaction may leave nothing at the end
+        offset = max(decoded.next_offset, offset + 1)  # compaction may leave no records at the end
     return found
 
 
 def wait_for_leaders(bootstrap: Sequence[Address], topic: str) -> None:
-    """Return when every partition of ``topic`` answers: leaders are told before they serve. Blocking. Raises ClientError."""
+    """Return when every partition of ``topic`` can be read: metadata names leaders before they serve. Blocking. Raises
+    ClientError."""
     with LogReader(bootstrap, client_id="groupcoord-testing", tries=TRIES_OF_A_NEW_TOPIC) as reader:
         reader.offsets([(topic, number) for number in reader.partitions([topic]).get(topic, ())], LATEST)
 
 
 def remote_ends(bootstrap: Sequence[Address], topics: Iterable[str]) -> Mapping[TopicPartition, int]:
-    """The end of the log of each partition of ``topics`` of the cluster at ``bootstrap``; blocking. Raises ClientError."""
+    """The log end offset of each partition of ``topics`` of the cluster at ``bootstrap``. Blocking. Raises ClientError."""
     with LogReader(bootstrap, client_id="groupcoord-testing", tries=TRIES) as reader:
         numbers = reader.partitions(topics)
         return reader.offsets([(topic, number) for topic in sorted(numbers) for number in numbers[topic]], LATEST)

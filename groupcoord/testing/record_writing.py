@@ -1,4 +1,4 @@
-"""Records that a test writes: what one is, the partition it goes to, and the requests that take them there."""
+"""ProducerRecord, and how ``kafka.produce`` sends records: choosing partitions, building batches and Produce requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,28 +14,28 @@ from groupcoord.protocol.messages import ProduceRequest
 from groupcoord.testing.topics import unknown_partition
 
 BATCH_BYTES = 524_288
-"""Half of what a broker takes in one batch unless it is told otherwise (``message.max.bytes``)."""
+"""The largest batch: half of the default of ``message.max.bytes``."""
 _RECORD_OVERHEAD_BYTES, _LENGTH_BYTES = 21, 5
-"""Of a record besides its texts, and of the length before each text, at most (``DefaultRecord``)."""
+"""Upper bounds of a record's size without keys, values and headers, and of the length field of each (``DefaultRecord``)."""
 _TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """A record to be written, ``ProducerRecord(b"paid", key=b"order 7", headers={"trace": b"1"})``; Kafka's name for it.
+    """A record to produce: ``ProducerRecord(b"paid", key=b"order 7", headers={"trace": b"1"})``.
 
-    Raises TypeError for what is not bytes, and ValueError for a time or a partition below 0.
+    Raises TypeError for values that are not bytes, and ValueError for a negative timestamp or partition.
     """
 
     value: bytes | None
     """None is a tombstone: it deletes the key in a compacted topic."""
     key: bytes | None = None
     headers: Headers = ()
-    """By their keys, or pairs, where a key comes twice."""
+    """A mapping, or (key, value) pairs if a key occurs twice."""
     timestamp_ms: int | None = None
     """Milliseconds since 1970; now, on the cluster's clock, unless given."""
     partition: int | None = None
-    """The partition it goes to; Kafka's partitioner says it unless given."""
+    """The partition; chosen by Kafka's default partitioner unless given."""
 
     def __post_init__(self) -> None:
         require_bytes("value", self.value)
@@ -50,7 +50,7 @@ class ProducerRecord:
 
     @property
     def size(self) -> int:
-        """The bytes that it takes in a batch, at most (``DefaultRecord.recordSizeUpperBound``)."""
+        """An upper bound of its bytes in a batch (``DefaultRecord.recordSizeUpperBound``)."""
         texts = [self.key, self.value]
         for header in header_pairs(self.headers):
             texts += header.key.encode(), header.value
@@ -59,7 +59,7 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class Batch:
-    """Records that go to one partition together; ``numbers`` are their places among those that the test gave."""
+    """Records that are sent to one partition as one batch; ``numbers`` are their indexes in the test's list."""
 
     topic: str
     partition: int
@@ -68,17 +68,17 @@ class Batch:
     size: int = 0
 
     def add(self, number: int, record: ProducerRecord) -> None:
-        """Put the record with this number at the end."""
+        """Append the record with this number."""
         self.numbers.append(number)
         self.records.append(record)
         self.size += record.size
 
     def times_ms(self, now_ms: int) -> list[int]:
-        """The time of each record."""
+        """The timestamp of each record; ``now_ms`` where none is given."""
         return [now_ms if each.timestamp_ms is None else each.timestamp_ms for each in self.records]
 
     def data(self, now_ms: int) -> PartitionProduceData:
-        """What is sent of it."""
+        """The batch as it is sent in a Produce request."""
         records = [
             Record(number, at_ms, each.key, each.value, header_pairs(each.headers))
             for number, (each, at_ms) in enumerate(zip(self.records, self.times_ms(now_ms), strict=True))
@@ -86,7 +86,7 @@ class Batch:
         return PartitionProduceData(index=self.partition, records=build_batch(records))
 
     def written(self, answer: PartitionProduceResponse, now_ms: int) -> list[RecordMetadata]:
-        """Where the records are. Raises ValueError, with what the broker said, if it refused them."""
+        """The metadata of the written records. Raises ValueError, with the broker's message, if it refused them."""
         if answer.error_code:
             code = ErrorCode(answer.error_code)
             why = [
@@ -102,7 +102,7 @@ class Batch:
 
 
 def produce_request(batches: Sequence[Batch], now_ms: int) -> ProduceRequest:
-    """Write ``batches``, each of another partition of one topic."""
+    """A Produce request with ``batches``, each for another partition of one topic."""
     data = TopicProduceData(name=batches[0].topic, partition_data=tuple(each.data(now_ms) for each in batches))
     return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
 
@@ -110,7 +110,7 @@ def produce_request(batches: Sequence[Batch], now_ms: int) -> ProduceRequest:
 def records_of(
     values: Sequence[bytes | None], records: object, key: bytes | None, partition: int | None
 ) -> list[ProducerRecord]:
-    """What ``produce`` was given. Raises TypeError, and ValueError if nothing is to be written."""
+    """The records that the arguments of ``produce`` describe. Raises TypeError if they do not go together or are missing."""
     for value in values:
         if isinstance(value, ProducerRecord):
             raise TypeError(f"{value!r} is one of records=[…]; what follows the topic are values")
@@ -133,9 +133,9 @@ def records_of(
 def batches_of(
     records: Sequence[ProducerRecord], topic: str, leaders: Mapping[int, int | None], partitioner: DefaultPartitioner
 ) -> list[tuple[int, list[Batch]]]:
-    """What to send to which broker, one after the other: a request takes one batch for each partition (KIP-98).
+    """(broker id, batches) of each Produce request, in order: a request has at most one batch for each partition (KIP-98).
 
-    ``leaders`` has the leader of each partition. Raises ValueError for a partition that there is not, or that has none.
+    ``leaders`` has the leader of each partition. Raises ValueError for a partition that does not exist or has no leader.
     """
     of_partition: dict[int, list[Batch]] = {}
     led = [number for number, leader in leaders.items() if leader is not None]

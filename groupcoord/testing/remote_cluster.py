@@ -1,12 +1,13 @@
-"""A Kafka cluster elsewhere, with the methods of a ``Cluster`` that need no clock or faults: the same test on a real Kafka::
+"""RemoteCluster, a running Kafka cluster with the methods of ``Cluster`` that need no clock or faults: for the same test on a
+real Kafka::
 
-async with RemoteCluster("127.0.0.1:9092") as kafka:
-await kafka.create_topic("orders", 2)
-a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
-await a.rejoin()
-joining = b.join()
-await kafka.group("app").wait_rebalancing()
-assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    async with RemoteCluster("127.0.0.1:9092") as kafka:
+        await kafka.create_topic("orders", 2)
+        a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
+        await a.rejoin()
+        joining = b.join()
+        await kafka.group("app").wait_rebalancing()
+        assert await a.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 """
 
 import asyncio
@@ -46,7 +47,9 @@ from groupcoord.protocol.messages import (
 from groupcoord.testing import clocks, forgotten_awaits
 from groupcoord.testing.auto_member import AutoMember, MemberScheduler
 from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.cluster_base import (
+from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
+from groupcoord.testing.kafka_cluster import (
     METADATA_MAX_AGE_MS,
     BrokerHandle,
     ConsumerOptions,
@@ -57,14 +60,12 @@ from groupcoord.testing.cluster_base import (
     has_joined,
     raise_refusal,
 )
-from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.groups import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, remote_ends, wait_for_leaders
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topics import require_partition, topic_of, unknown_topic
-from groupcoord.testing.transactions import RemoteTransaction
+from groupcoord.testing.transaction_handle import RemoteTransaction
 from groupcoord.testing.waiting import Waiting, WaitTimeoutError, poll
 
 if TYPE_CHECKING:
@@ -75,20 +76,20 @@ _NOT_READY = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 }
-"""What a busy broker says of a coordinator that it has just begun to be, or no longer is."""
+"""Errors of a broker that is still becoming the coordinator, or no longer is."""
 _OFFSET_FETCH_BY_NAME = 9
-"""The last version of OffsetFetch that names topics; the later ones have ids."""
+"""The last version of OffsetFetch that names topics; later ones have topic ids."""
 
 
 @noted
 class RemoteCluster(KafkaCluster):
     """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``async with`` block runs.
 
-    Time is real. The caller chooses unique names for topics and groups. The end of the block closes the connections of all
-    members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller waited
-    for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` says otherwise: they hear of a rebalance by their
-    heartbeats, in real time. A ``manual_member`` that leads knows the topics as they were at the beginning of the block, after
-    the last one was made, changed or deleted here, or at the last ``settle``.
+    Time is real. The caller has to choose unique names for topics and groups. The end of the block closes the connections of
+    all members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller
+    waited for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` is given, because they learn of a rebalance
+    by their heartbeats. A ``manual_member`` that leads knows the topics as of the start of the block, of the last creation,
+    change or deletion of a topic here, or of the last ``settle``.
     """
 
     _consumer_defaults: ClassVar[ConsumerOptions] = {"heartbeat_interval_ms": 50}
@@ -162,7 +163,7 @@ class RemoteCluster(KafkaCluster):
 
     @property
     def brokers(self) -> Mapping[int, BrokerHandle]:
-        """The brokers by id, as the cluster told when topics were last looked up."""
+        """The brokers by id, from the last metadata response."""
         return {
             broker_id: BrokerHandle(broker_id, f"{broker.host}:{broker.port}", broker.rack)
             for broker_id, broker in sorted(self._cluster.brokers.items())
@@ -173,22 +174,22 @@ class RemoteCluster(KafkaCluster):
     async def create_topic(
         self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
     ) -> None:
-        """Create a topic, with ``configs`` of its own; returns when all its partitions can be used.
+        """Create a topic with topic ``configs``; returns when all its partitions can be used.
 
-        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        Raises ValueError if the broker refuses it, and TypeError for arguments of the wrong type.
         """
         topic = topic_of(name, partitions, configs)
         raise_refusal(await self._cluster.request_any(creation(name, topic)))
         await self._until_it_has(name, topic.partitions)
 
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
+        """Add ``more`` partitions to ``topic``. Raises ValueError if it does not exist, or the broker refuses it."""
         total = await self._count(topic) + more
         raise_refusal(await self._cluster.request_any(growth(topic, total)))
         await self._until_it_has(topic, total)
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``; returns when there is none. Raises ValueError if there was none, or the broker refuses it."""
+        """Delete ``topic``; returns when it is gone. Raises ValueError if it does not exist, or the broker refuses it."""
         await self._count(topic)
         raise_refusal(await self._cluster.request_any(deletion(topic)))
         await self._until_it_has(topic, None)
@@ -196,10 +197,10 @@ class RemoteCluster(KafkaCluster):
     async def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
     ) -> list[ConsumerRecord]:
-        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+        """The records of ``topic``, of one partition or of all in order, that a consumer of that isolation level can read now.
 
-        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
-        ValueError for what is not there.
+        ``read_committed`` leaves out aborted records, and all records from the oldest open transaction on (the last stable
+        offset). Raises ValueError for an unknown topic or partition.
         """
         numbers = chosen_partitions(topic, await self._count(topic), partition)
         wanted = [(topic, number) for number in numbers]
@@ -214,7 +215,7 @@ class RemoteCluster(KafkaCluster):
         isolation: Isolation = "read_committed",
         timeout: float | None = None,
     ) -> list[ConsumerRecord]:
-        """Wait until ``records`` finds at least ``count``; returns them."""
+        """Wait until ``records`` returns at least ``count``; returns them."""
         return await poll(
             partial(self.records, topic, partition, isolation=isolation),
             lambda found: len(found) >= count,
@@ -233,14 +234,14 @@ class RemoteCluster(KafkaCluster):
         return await self._cluster.request_of(broker_id, request, ConnectionPurpose.GENERAL, limit=newest)
 
     async def _count(self, topic: str) -> int:
-        """How many partitions it has, led or not. Raises ValueError if there is no such topic."""
+        """The number of partitions of ``topic``, with or without leaders. Raises ValueError if it does not exist."""
         counts = await self.partition_counts()
         if topic not in counts:
             raise unknown_topic(topic, counts)
         return counts[topic]
 
     async def partition_counts(self) -> Mapping[str, int]:
-        """How many partitions each topic has, led or not."""
+        """The number of partitions of each topic, with or without leaders."""
         await self._learn()
         return self._counts
 
@@ -255,7 +256,7 @@ class RemoteCluster(KafkaCluster):
             await asyncio.to_thread(wait_for_leaders, self._bootstrap, topic)
 
     async def _learn(self) -> MetadataSnapshot:
-        """All topics whose partitions all have a leader."""
+        """Look up all topics; returns those whose partitions all have leaders."""
         answer: MetadataResponse = await self._cluster.request_any(metadata_request(None))
         led = tuple(topic for topic in answer.topics if all(each.leader_id >= 0 for each in topic.partitions))
         self._counts = metadata_snapshot(answer).partitions
@@ -277,7 +278,7 @@ class RemoteCluster(KafkaCluster):
     # Transactions.
 
     def transaction(self, transactional_id: str) -> RemoteTransaction:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
         ask = partial(self.ask_coordinator, transactional_id, key_type=TRANSACTION)
         return RemoteTransaction(transactional_id, ask)
 
@@ -287,7 +288,7 @@ class RemoteCluster(KafkaCluster):
         return sorted(each.transactional_id for answer in answers for each in answer.transaction_states)
 
     async def _ask_all(self, request: Any) -> list[Any]:
-        """The answers of all brokers."""
+        """The responses of all brokers."""
         await self._cluster.refresh(())
         return [
             await self._cluster.request_of(broker_id, request, ConnectionPurpose.GENERAL)
@@ -295,7 +296,7 @@ class RemoteCluster(KafkaCluster):
         ]
 
     async def ask_coordinator(self, key: str, request: Any, *, limit: int | None = None, key_type: int = GROUP) -> Any:
-        """The answer of the coordinator of ``key``, a group or else what ``key_type`` says, in a version up to ``limit``.
+        """The response of the coordinator of ``key``, a group or what ``key_type`` says, in a version up to ``limit``.
 
         Raises ClientError.
         """
@@ -303,11 +304,11 @@ class RemoteCluster(KafkaCluster):
         return await self._cluster.request_at(address, request, ConnectionPurpose.GENERAL, limit=limit)
 
     async def log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
-        """The end of the log of each partition that ``topics`` have. Raises ClientError."""
+        """The log end offset of each partition of ``topics``. Raises ClientError."""
         return await asyncio.to_thread(remote_ends, self._bootstrap, topics)
 
     def newest_generation(self, group: str) -> int:
-        """The latest generation of ``group`` that a member in this program was told, or -1."""
+        """The latest generation of ``group`` that a member in this process got, or -1."""
         manual = (member for member in self._manual_members if isinstance(member, ManualMember))
         told = [member.generation for member in manual if member.group == group]
         told += [member.generation for member in self._auto_members if member.group == group]
@@ -316,9 +317,10 @@ class RemoteCluster(KafkaCluster):
     # Waiting.
 
     async def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
-        """Wait until ``condition()`` is true of members in this process; it is called whenever one of them got an answer.
+        """Wait until ``condition()``, which looks at members in this process, is true; it is called whenever one of them got a
+        response.
 
-        ``what`` says in the error what should be true.
+        ``what`` describes the condition for the error text.
         """
         await self._waiting.until(
             lambda: bool(condition()),
@@ -328,9 +330,9 @@ class RemoteCluster(KafkaCluster):
         )
 
     async def settle(self) -> None:
-        """Let all that was asked be on its way, and the broker answer something: topics are looked up.
+        """Wait until all requests so far are sent and the broker has answered one more, a lookup of topics.
 
-        This does not tell what the coordinator has done with it; wait for a state of the group instead.
+        The coordinator may not have handled them yet; to be sure, wait for a state of the group instead.
         """
         for connection in self._connections:
             await connection.sent()
@@ -430,7 +432,7 @@ class RemoteGroup(GroupHandle):
         )
 
     async def _describe_consumers(self) -> GroupDescription | None:
-        """The group as a consumer group; None if it is none, or the broker knows no such groups."""
+        """The description as a consumer group; None if it is not one, or the broker does not support them."""
         request = ConsumerGroupDescribeRequest(group_ids=(self.name,))
         try:
             answer: ConsumerGroupDescribeResponse = await self._ask_coordinator(request)
@@ -472,7 +474,7 @@ class RemoteGroup(GroupHandle):
     async def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        """Wait until ``condition`` is true of the group; ``what`` says in the error text what it should have done."""
         return await poll(
             self.describe,
             condition,

@@ -1,25 +1,25 @@
-"""The synchronous classes: those of groupcoord.testing, every method without ``await``. ``Cluster(...).sync()`` is where
-they begin.
+"""The synchronous variants of the classes of groupcoord.testing, whose methods need no ``await``: SyncCluster, which
+``Cluster(...).sync()`` returns, and so on.
 
-Their types are in ``sync_api.pyi``, which ``python -m tools.docs`` writes.
+Their types are in ``sync_api.pyi``, which ``python -m tools.docs`` generates.
 """
 
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_base import KafkaCluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
-from groupcoord.testing.groups import GroupHandle
+from groupcoord.testing.group_handle import GroupHandle
+from groupcoord.testing.kafka_cluster import KafkaCluster
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
 from groupcoord.testing.sync_proxy import PROXIES, SyncContext, sync_class
-from groupcoord.testing.transactions import ClusterTransaction, RemoteTransaction, TransactionHandle
+from groupcoord.testing.transaction_handle import ClusterTransaction, RemoteTransaction, TransactionHandle
 
 PROXIES[Faults] = lambda faults, _: faults.sync()
 

@@ -22,48 +22,48 @@ from groupcoord.protocol.messages import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
-from groupcoord.testing.cluster_base import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions
 from groupcoord.testing.cluster_clock import PendingDeadline
 from groupcoord.testing.faults.api import SyncFaults
 from groupcoord.testing.faults.rulebook import HeldRequest
-from groupcoord.testing.groups import GroupDescription
+from groupcoord.testing.group_handle import GroupDescription
+from groupcoord.testing.kafka_cluster import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions
 from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.sync_proxy import SyncContext, SyncProxy
 from groupcoord.testing.trace import Trace
-from groupcoord.testing.transactions import (
+from groupcoord.testing.transaction_handle import (
     TransactionDescription,
 )
 
 class SyncAutoMember(SyncProxy):
-    """A member of a group that heartbeats, joins, leads and rebalances by itself.
+    """A member of a group that joins, sends heartbeats, leads and rebalances by itself.
 
-    As Kafka's client it asks for metadata when it leads, and after ``metadata_max_age_ms`` (milliseconds) again.
+    Like Kafka's client it refreshes its metadata when it becomes the leader, and every ``metadata_max_age_ms`` (milliseconds).
     """
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
-        """What it owns now."""
+        """The partitions that it owns now."""
 
     @property
     def consumed(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition: what is committed when partitions are given up."""
+        """The position (next offset) of each partition, which is committed when the partition is revoked."""
 
     @property
     def rebalance_callbacks(self) -> list[tuple[str, tuple[TopicPartition, ...]]]:
-        """What its callbacks were called with, in order: ("assigned", partitions), ("revoked", …), ("lost", …)."""
+        """The calls of its rebalance listener, in order: ("assigned", partitions), ("revoked", …), ("lost", …)."""
 
     @property
     def errors(self) -> list[Exception]:
-        """What a call of its user would have raised."""
+        """The exceptions that a client's API call would have raised."""
 
     @property
     def has_left(self) -> bool:
-        """Whether it has told the coordinator that it leaves."""
+        """Whether it has sent that it leaves the group."""
 
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
 
     @property
     def group(self) -> str:
@@ -71,56 +71,56 @@ class SyncAutoMember(SyncProxy):
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave it; empty before that."""
+        """Its member id; empty before it has one."""
 
     @property
     def generation(self) -> int:
-        """The generation it is in, or its epoch in a consumer group, or -1."""
+        """Its generation, or in a consumer group its member epoch; -1 if it has none."""
 
     @property
     def epoch(self) -> int:
-        """Its member epoch in a consumer group, or -1; ``generation`` is the same number."""
+        """Its member epoch in a consumer group; the same number as ``generation``."""
 
     @property
     def is_stable(self) -> bool:
-        """Whether it has its assignment, and its callback has returned."""
+        """Whether it has its assignment and no rebalance callback is running."""
 
     def subscribe(self, *topics: str) -> None:
         """Subscribe to other topics; the group rebalances."""
 
     def leave(self, reason: str = "the test said so") -> None:
-        """Commit what was consumed, call the callbacks, and tell the coordinator."""
+        """Commit the consumed offsets, call the rebalance listener, and leave the group."""
 
     def vanish(self) -> None:
-        """End without a word, as after a crash."""
+        """Disappear without leaving the group, as in a crash."""
 
     def pause(self) -> None:
-        """Suspend it, as in a long pause of the whole process: nothing is sent, answers lie unread, callbacks wait."""
+        """Suspend the member, as in a long pause of its whole process: it sends nothing, reads nothing, calls no callbacks."""
 
     def resume(self) -> None:
-        """End the pause, and handle what came meanwhile."""
+        """End the pause, and handle the responses that came meanwhile."""
 
     def be_busy(self) -> None:
-        """The user is busy with records: callbacks wait, heartbeats go on, until ``max_poll_interval_ms`` is over."""
+        """Stop polling, as while records are processed: callbacks wait; heartbeats go on until ``max_poll_interval_ms``."""
 
     def poll(self) -> None:
-        """The user waits for records again."""
+        """Poll again, after ``be_busy``."""
 
     def commit(
         self,
         offsets: Mapping[TopicPartition, int],
         done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
     ) -> None:
-        """Commit ``offsets`` with its member id and generation; ``done`` is called with the error code of each partition."""
+        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition."""
 
     def refresh_metadata(self) -> None:
-        """Ask for the topics that matter to it: if it leads and their partitions have changed, it joins again."""
+        """Refresh its metadata: if it is the leader and partitions of its topics have changed, it rejoins."""
 
 class SyncManualMember(SyncProxy):
     """A member of ``group`` that does nothing by itself; times are milliseconds.
 
-    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are what the last answers said. A test
-    may set them, to speak as another member.
+    ``member_id``, ``generation``, ``leader``, ``protocol`` and ``assigned`` are from the last responses. A test may set them,
+    to act as another member.
     """
 
     @property
@@ -137,7 +137,7 @@ class SyncManualMember(SyncProxy):
     def rebalance_timeout_ms(self) -> int: ...
     @property
     def member_id(self) -> str:
-        """Empty before the coordinator gave it one."""
+        """Empty until the coordinator has assigned one."""
     @member_id.setter
     def member_id(self, value: str) -> None: ...
     @property
@@ -157,12 +157,12 @@ class SyncManualMember(SyncProxy):
     def protocol(self, value: str) -> None: ...
     @property
     def assigned(self) -> frozenset[TopicPartition]:
-        """What the last SyncGroup gave it."""
+        """The partitions of the last SyncGroup response."""
     @assigned.setter
     def assigned(self, value: frozenset[TopicPartition]) -> None: ...
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
 
     @property
     def is_leader(self) -> bool:
@@ -171,16 +171,17 @@ class SyncManualMember(SyncProxy):
     def join(
         self, *, reason: str | None = None, come_back: bool = True, version: int | None = None
     ) -> concurrent.futures.Future[JoinGroupResponse]:
-        """JoinGroup; answered when the others have joined, too, or with an error code.
+        """JoinGroup; the response comes when the others have joined, too, or with an error code.
 
-        A newcomer that is given its id comes back with it at once, unless ``come_back`` is false (KIP-394). It is the newest
-        version, unless ``version`` says another: before 4, a newcomer is a member at once; before 5, no instance id is said.
+        A new member that gets MEMBER_ID_REQUIRED joins again with its id at once, unless ``come_back`` is false (KIP-394).
+        ``version`` is the newest unless given: before 4, a new member is in the group at once; before 5, there is no instance
+        id.
         """
 
     def sync(
         self, assignment: Mapping[str, Sequence[TopicPartition]] | None = None
     ) -> concurrent.futures.Future[SyncGroupResponse]:
-        """SyncGroup; answered when the leader's has come. A leader sends ``assignment``, or what its assignor says."""
+        """SyncGroup; the response comes when the leader has synced. A leader sends ``assignment``, or that of its assignor."""
 
     def heartbeat(self) -> concurrent.futures.Future[ErrorCode]:
         """Heartbeat."""
@@ -188,21 +189,21 @@ class SyncManualMember(SyncProxy):
     def commit(
         self, offsets: Mapping[TopicPartition, int]
     ) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
-        """OffsetCommit; the answer has the error code of each partition."""
+        """OffsetCommit; the result has the error code of each partition."""
 
     def leave(self, reason: str | None = None) -> concurrent.futures.Future[ErrorCode]:
-        """LeaveGroup; the answer is the code for this member."""
+        """LeaveGroup; the result is the error code for this member."""
 
     def vanish(self) -> None:
-        """End without LeaveGroup, as after a crash: what was asked is not answered any more."""
+        """Disappear without LeaveGroup, as in a crash: pending futures are cancelled."""
 
     def rejoin(self) -> None:
-        """JoinGroup and SyncGroup, one after the other. Raises AssertionError if either is refused."""
+        """JoinGroup, then SyncGroup. Raises AssertionError if either returns an error."""
 
 class SyncManualConsumer(SyncProxy):
     """A member of the consumer group ``group`` that does nothing by itself; times are milliseconds.
 
-    What it says of itself is what these attributes are when it says it; a test may set them, to speak as another member.
+    Requests are built from these attributes; a test may set them, to act as another member.
     """
 
     @property
@@ -213,12 +214,12 @@ class SyncManualConsumer(SyncProxy):
     def topics(self, value: tuple[str, ...]) -> None: ...
     @property
     def regex(self) -> str | None:
-        """The regular expression that it subscribes to besides, in RE2's syntax; None if there never was one."""
+        """The regular expression (RE2) to which it subscribes in addition to ``topics``; None if there never was one."""
     @regex.setter
     def regex(self, value: str | None) -> None: ...
     @property
     def assignor(self) -> str | None:
-        """The assignor of the coordinator that it asks for."""
+        """The server-side assignor that it asks for."""
     @assignor.setter
     def assignor(self, value: str | None) -> None: ...
     @property
@@ -235,63 +236,64 @@ class SyncManualConsumer(SyncProxy):
     def rebalance_timeout_ms(self, value: int) -> None: ...
     @property
     def member_id(self) -> str:
-        """The member makes it itself (KIP-1082)."""
+        """Generated by the member (KIP-1082)."""
     @member_id.setter
     def member_id(self, value: str) -> None: ...
     @property
     def epoch(self) -> int:
-        """Its member epoch, as the last answer said; 0 before the first, -1 when it has left, -2 when it has left for now."""
+        """Its member epoch, from the last response; 0 before the first, -1 after leaving, -2 after leaving temporarily."""
     @epoch.setter
     def epoch(self, value: int) -> None: ...
     @property
     def assigned(self) -> frozenset[TopicPartition]:
-        """What it may use, as the last answer with an assignment said."""
+        """The partitions that it may use, from the last response with an assignment."""
     @assigned.setter
     def assigned(self, value: frozenset[TopicPartition]) -> None: ...
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
 
     def join(self, *, version: int | None = None) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
-        """Join, or join again after an error: with epoch 0, with all that it says of itself, and without partitions."""
+        """Join, or join again after an error: a full heartbeat with epoch 0 and without owned partitions."""
 
     def heartbeat(
         self, owned: Iterable[TopicPartition] | None = None, *, epoch: int | None = None, version: int | None = None
     ) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
-        """Heartbeat, with nothing but its epoch, or another one, and what it ``owned``, if that is given."""
+        """Heartbeat with only its epoch, or another ``epoch``, and the ``owned`` partitions, if they are given."""
 
     def acknowledge(self) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
-        """Heartbeat that it has what it is ``assigned``, and nothing else: the rest is given back."""
+        """Heartbeat that it owns exactly its ``assigned`` partitions: all others are revoked."""
 
     def subscribe(
         self, *topics: str, regex: str | None = None
     ) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
-        """Heartbeat that it subscribes to ``topics`` now, and to what ``regex`` matches; without one, to none any more."""
+        """Heartbeat with a new subscription: ``topics``, and ``regex`` if it is given; otherwise without one."""
 
     def leave(self) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
         """Leave the group."""
 
     def leave_for_now(self) -> concurrent.futures.Future[ConsumerGroupHeartbeatResponse]:
-        """Leave as a static member that will be back: its partitions are kept for it until its session ends."""
+        """Leave temporarily as a static member: its partitions are kept for it until its session times out."""
 
     def commit(
         self, offsets: Mapping[TopicPartition, int]
     ) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
-        """OffsetCommit with its member id and epoch; the answer has the error code of each partition."""
+        """OffsetCommit with its member id and epoch; the result has the error code of each partition."""
 
     def vanish(self) -> None:
-        """End without a word, as after a crash: what was asked is not answered any more."""
+        """Disappear without leaving the group, as in a crash: pending futures are cancelled."""
 
     def reconcile(self) -> None:
-        """Join if it is not in the group, then give back and take what it is told to, until nothing is left to do for it.
+        """Join if it is not in the group, then acknowledge revoked and new partitions until nothing changes any more.
 
-        It may still have to wait for what others are to give back. Raises AssertionError if a heartbeat is refused.
+        It may still have to wait for partitions that others have to revoke. Raises AssertionError if a heartbeat returns an
+        error.
         """
 
 class SyncManualProducer(SyncProxy):
     """A producer with ``transactional_id`` that does nothing by itself.
 
-    What it says of itself is what these attributes are when it says it; a test may set them, to speak as a zombie.
+    Requests are built from these attributes; a test may set them, to act as a zombie.
     """
 
     @property
@@ -300,46 +302,46 @@ class SyncManualProducer(SyncProxy):
     def transactional_id(self, value: str) -> None: ...
     @property
     def version(self) -> int:
-        """The ``transaction.version`` that it knows: 2 with KIP-890, 1 without."""
+        """The ``transaction.version`` that it uses: 2 with KIP-890, 1 without."""
     @version.setter
     def version(self, value: int) -> None: ...
     @property
     def producer_id(self) -> int:
-        """As the last InitProducerId or EndTxn said; -1 before the first."""
+        """From the last InitProducerId or EndTxn response; -1 before the first."""
     @producer_id.setter
     def producer_id(self, value: int) -> None: ...
     @property
     def epoch(self) -> int:
-        """As the last InitProducerId or EndTxn said; -1 before the first."""
+        """From the last InitProducerId or EndTxn response; -1 before the first."""
     @epoch.setter
     def epoch(self, value: int) -> None: ...
     @property
     def sequences(self) -> dict[TopicPartition, int]:
-        """The sequence number of the next record for each partition, 0 unless it is there; a new epoch begins without any."""
+        """The next sequence number of each partition, 0 if it is missing; cleared by a new epoch."""
     @sequences.setter
     def sequences(self, value: dict[TopicPartition, int]) -> None: ...
     @property
     def client_id(self) -> str:
-        """The client id that its requests have."""
+        """The client id in its requests."""
 
     def init(
         self, *, transaction_timeout_ms: int = 60000, goes_on: bool = False
     ) -> concurrent.futures.Future[InitProducerIdResponse]:
-        """InitProducerId: an id and an epoch of its own, which fences whoever had the transactional id before.
+        """InitProducerId: gets a producer id and epoch, and fences the earlier producer of the transactional id.
 
-        With ``goes_on`` it says which id and epoch it has, as a producer does that goes on after an error (KIP-360). A
-        transaction that is open for longer than ``transaction_timeout_ms`` is aborted.
+        With ``goes_on`` it sends its present id and epoch, as a producer that recovers from an error (KIP-360). A transaction
+        that is open for longer than ``transaction_timeout_ms`` is aborted.
         """
 
     def add_partitions(self, *partitions: TopicPartition) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
-        """AddPartitionsToTxn; the answer has the error code of each partition."""
+        """AddPartitionsToTxn; the result has the error code of each partition."""
 
     def produce(
         self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> concurrent.futures.Future[PartitionProduceResponse]:
-        """Produce: append ``values`` to a partition, as one batch of the transaction. Raises TypeError for what is not bytes.
+        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes.
 
-        If it is refused, and nothing was sent after it, the next batch has the same sequence number.
+        If it is refused, and no other batch was sent after it, the next batch has the same sequence number.
         """
 
     def add_offsets(self, group: str) -> concurrent.futures.Future[AddOffsetsToTxnResponse]:
@@ -354,30 +356,30 @@ class SyncManualProducer(SyncProxy):
         *,
         instance_id: str | None = None,
     ) -> concurrent.futures.Future[dict[TopicPartition, ErrorCode]]:
-        """TxnOffsetCommit, for the member of ``group`` that it is said to be for (KIP-447); the answer has the error code of
-        each partition.
+        """TxnOffsetCommit for ``group``, with a member id and generation if they are given (KIP-447); the result has the error
+        code of each partition.
 
         ``generation`` is the member epoch in a consumer group.
         """
 
     def end(self, *, commit: bool = True) -> concurrent.futures.Future[EndTxnResponse]:
-        """EndTxn: commit or abort the transaction. From ``version`` 2 on the answer has the next epoch."""
+        """EndTxn: commit or abort the transaction. From ``version`` 2 on the response has the next epoch."""
 
     def vanish(self) -> None:
-        """End without a word, as after a crash: what was asked is not answered any more."""
+        """Disappear, as in a crash: pending futures are cancelled, and an open transaction stays open until its timeout."""
 
 class SyncBarrier(SyncProxy):
-    """A gate: ``size`` requests gather, held back by ``hold``, and go on in the order that the test chooses."""
+    """Holds ``size`` requests by the rule ``hold``, and releases them in the order that the test chooses."""
 
     @property
     def waiting(self) -> tuple[HeldRequest, ...]:
-        """The requests that have gathered so far, in the order in which they came."""
+        """The requests that it holds so far, in the order in which they came."""
 
     def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until all are there. Raises WaitTimeoutError, which says which requests are."""
+        """Wait until all requests have come. Raises WaitTimeoutError, which lists those that have."""
 
     def release(self, order: Sequence[int] | None = None) -> None:
-        """Let them go: in the order in which they came, or by these indexes into ``waiting``.
+        """Release the requests: in the order in which they came, or in the ``order`` of these indexes into ``waiting``.
 
         Raises ValueError unless ``order`` names each of them once.
         """
@@ -385,21 +387,21 @@ class SyncBarrier(SyncProxy):
 class SyncAppendRule(SyncProxy):
     """Stores, holds or fails the next appends: as many as are ``left``.
 
-    With a ``group`` or a ``transactional_id`` it is for those with a record of that, else for all, markers included. Raises
-    ValueError for both.
+    With a ``group`` or a ``transactional_id`` it applies to appends with a record of that, otherwise to all, transaction
+    markers included. Raises ValueError if both are given.
     """
 
     @property
     def decision(self) -> AppendDecision:
-        """STORE, HOLD, or the error that the log tells."""
+        """STORE, HOLD, or the error with which appends fail."""
 
     @property
     def group(self) -> str | None:
-        """The group whose appends it is for; None if any is."""
+        """The group to whose appends it applies; None: any."""
 
     @property
     def transactional_id(self) -> str | None:
-        """The transactional id whose appends it is for; None if any is."""
+        """The transactional id to whose appends it applies; None: any."""
 
     @property
     def left(self) -> int:
@@ -416,40 +418,40 @@ class SyncAppendRule(SyncProxy):
         """Apply to no more appends. It need not have applied to any."""
 
 class SyncHeldAppends(SyncAppendRule):
-    """The rule that holds appends back, and what it holds."""
+    """A rule that holds appends, and the appends that it holds."""
 
     @property
     def held(self) -> list[Append]:
-        """In the order in which they came, without those that were stored or failed."""
+        """The appends that are held now, in the order in which they came."""
 
     def wait(self, count: int = 1, *, timeout: float | None = None) -> list[Append]:
         """Wait until ``count`` appends are held. Raises WaitTimeoutError."""
 
     def release(self) -> None:
-        """Let all that is held be stored, in order; what is lost because its coordinator has moved meanwhile stays so."""
+        """Store all held appends, in order. Appends that were lost because their coordinator has moved stay lost."""
 
     def fail(self, error: str | ErrorCode) -> None:
-        """Let all that is held fail with ``error``, as the log says it. Raises ValueError for what is no error's name."""
+        """Fail all held appends with ``error``, as if the log had returned it. Raises ValueError for an unknown error."""
 
 class SyncClusterClock(SyncProxy):
-    """``kafka.clock``. Methods that let time pass raise ClockError unless the cluster was made with ``clock="manual"``."""
+    """``kafka.clock``. Methods that advance it raise ClockError unless the cluster was created with ``clock="manual"``."""
 
     def now_ms(self) -> int:
-        """The present time: milliseconds since 1970."""
+        """The time: milliseconds since 1970."""
 
     def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[PendingDeadline]:
-        """What will happen if nothing else does, earliest first; with ``everything`` also what concerns no group."""
+        """The pending timers of groups, earliest first; with ``everything`` also those that concern no group."""
 
     def advance(self, seconds: float, *, heartbeats: bool = True) -> None:
-        """Let time pass; everything that falls due happens at its own moment, in order, before this returns.
+        """Advance the clock; every timer that expires runs at its own time, in order, before this returns.
 
-        The heartbeats of clients in other programs and threads come from timers of theirs, which run in real time. So while
-        time passes, the cluster sends them in their name, for members whose connection is open; with ``heartbeats=False``
-        it does not, and they lose their sessions as if they had hung. Raises ClockError, and ValueError for a negative time.
+        Clients in other programs and threads send heartbeats by their own timers, which run in real time. So while the clock
+        is advanced, the cluster sends heartbeats for members whose connection is open; with ``heartbeats=False`` it does not,
+        and their sessions time out as if they hung. Raises ClockError, and ValueError for a negative time.
         """
 
     def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> PendingDeadline:
-        """Let time pass until the next deadline of ``group``, or of any, that included; returns what it was.
+        """Advance the clock to the next deadline of ``group``, or of any group, and let it expire; returns the deadline.
 
         Raises ClockError, and WaitTimeoutError if nothing is pending.
         """
@@ -461,29 +463,29 @@ class SyncClusterClock(SyncProxy):
         timeout: float | None = None,
         heartbeats: bool = True,
     ) -> None:
-        """Let time pass, deadline by deadline, until ``condition()`` is true, or what it returns is when awaited.
+        """Advance the clock, deadline by deadline, until ``condition()`` is true; it may be asynchronous.
 
-        At most ``timeout`` seconds of this clock pass, or a year. Raises ClockError, WaitTimeoutError.
+        The clock advances by at most ``timeout`` seconds, or a year. Raises ClockError, WaitTimeoutError.
         """
 
 class SyncClusterBroker(SyncProxy):
     """One broker of a :class:`~groupcoord.testing.cluster.Cluster` of several. Actions raise ValueError.
 
-    A broker that was killed or paused is fenced when its session ends, ``broker.session.timeout.ms`` later (9 s unless
-    configured): only then do others lead what it led. One that is stopped hands over first.
+    A broker that is killed or paused is fenced when its session expires, ``broker.session.timeout.ms`` later (9 s unless
+    configured); only then do others become leaders of its partitions. A broker that is stopped hands them over first.
     """
 
     @property
     def state(self) -> str:
-        """What it does: ``running``, ``paused``, ``stopped``, or ``starting`` until its session from before has ended."""
+        """``running``, ``paused``, ``stopped``, or ``starting`` until its session from before a kill has expired."""
 
     @property
     def condition(self) -> BrokerCondition:
-        """What it does, and all that was done to it: cuts, a slow disk and so on. As text it is a line."""
+        """Its state and the faults injected into it: network cuts, a slow disk and so on. As text it is one line."""
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the controller has fenced it, or does not know it: clients are not told of it, and it leads nothing."""
+        """Whether the controller has fenced it, or does not know it: it is not in clients' metadata, and leads nothing."""
 
     @property
     def is_registered(self) -> bool:
@@ -491,77 +493,77 @@ class SyncClusterBroker(SyncProxy):
 
     @property
     def epoch(self) -> int | None:
-        """Its broker epoch, which is another one after each start; None if it is not registered."""
+        """Its broker epoch, which is new after each start; None if it is not registered."""
 
     def stop(self) -> None:
-        """Shut it down in order: others lead what it led, as far as others are in sync, and its connections are closed."""
+        """Shut it down cleanly: other in-sync replicas become leaders of its partitions, and its connections are closed."""
 
     def kill(self) -> None:
-        """End it without a word: its connections are closed, and others lead when its session ends."""
+        """Kill it, as SIGKILL does: its connections are closed, and others become leaders when its session expires."""
 
     def pause(self) -> None:
-        """Let it say nothing until ``resume``, as a process that is suspended: its connections stay open."""
+        """Suspend it until ``resume``, as SIGSTOP does: it sends nothing, and its connections stay open."""
 
     def resume(self) -> None:
-        """Let it go on after ``pause``; what it was asked meanwhile is answered."""
+        """End a ``pause``; requests that came meanwhile are handled."""
 
     def start(self) -> None:
-        """Start it again after ``stop`` or ``kill``, with all that it had; after ``kill`` first when its session has ended.
+        """Start it again after ``stop`` or ``kill``, with its data; after ``kill`` it waits until its old session has expired.
 
-        Where it is not stopped, whoever starts is another broker with its id: DuplicateBrokerRegistrationError.
+        If it is not stopped, this stands for a second broker with its id, and raises DuplicateBrokerRegistrationError.
         """
 
     def unregister(self) -> None:
-        """Let the controller forget it, whether it runs or not, as ``kafka-cluster.sh unregister`` does.
+        """Unregister it at the controller, whether it runs or not, as ``kafka-cluster.sh unregister`` does.
 
-        One that runs goes on, unknown to all others: it leads nothing until it is stopped and started again.
+        A broker that runs goes on, unknown to all others: it leads nothing until it is stopped and started again.
         """
 
     def stop_copying(self) -> None:
-        """Let it copy nothing from leaders until ``copy_again``, as a follower that is too slow.
+        """Stop its replication from leaders until ``copy_again``, as of a follower that is too slow.
 
-        The high watermark stays where its copy ends, and acks=all waits, until it is out of the ISR: after
+        The high watermark stays at its log end offset, and acks=all waits, until it is removed from the ISR after
         ``replica.lag.time.max.ms`` (30 s unless configured).
         """
 
     def copy_again(self) -> None:
-        """Let it copy from leaders again: it has all that they have, and is in sync."""
+        """Resume its replication from leaders: it catches up, and is in sync again."""
 
     def slow_disk(self, seconds: float) -> None:
-        """Let everything that it appends take so many seconds of the cluster's time from now on; 0 ends that.
+        """Delay each of its appends by so many seconds of the cluster's time from now on; 0 ends that.
 
-        So much later what is produced is answered (acks=0, 1 and all), and so are commits and what else its coordinators write;
-        as a follower its copies come so much later, and acks=all waits for them. If it has not kept up for
-        ``replica.lag.time.max.ms`` it is out of the ISR. Also for the only broker of a cluster. Raises ValueError for less
-        than 0.001 that is not 0.
+        Produce requests (acks=0, 1 and all), offset commits and other writes of its coordinators are answered so much later.
+        As a follower it replicates so much later, and acks=all waits for it; if it does not keep up for
+        ``replica.lag.time.max.ms``, it is removed from the ISR. Also for the only broker of a cluster. Raises ValueError for a
+        value between 0 and 0.001.
         """
 
     def lose_disk(self) -> None:
-        """Let it lose its disk while it is stopped or killed: it starts with empty logs, and copies them anew."""
+        """Delete its data while it is stopped or killed: it will start with empty logs, and replicate them again."""
 
     def cut_off(self, peer: int | str) -> None:
         """Cut the network between it and another broker (its id), ``"clients"`` or the ``"controller"``, until ``reconnect``.
 
-        Brokers copy nothing from each other through a cut. What clients ask waits. Cut off from the controller it is fenced
-        when its session ends, but believes on that it leads what it led: with acks=1 a producer is told that its record is
-        written.
+        Brokers that are cut off from each other do not replicate; requests of clients that are cut off wait. A broker that is
+        cut off from the controller is fenced when its session expires, but still takes itself for the leader of its partitions:
+        with acks=1 a producer gets a successful response.
         """
 
     def reconnect(self, peer: int | str) -> None:
-        """Mend what ``cut_off`` has cut: clients are answered, copies go on, and it hears who leads."""
+        """End a ``cut_off``: requests of clients are answered, replication goes on, and it gets the metadata that it missed."""
 
     def wait_fenced(self, *, timeout: float | None = None) -> None:
-        """Wait until the controller has fenced it."""
+        """Wait until the controller has fenced the broker."""
 
     def wait_running(self, *, timeout: float | None = None) -> None:
-        """Wait until it runs, as after ``start`` of a broker whose session from before had not ended."""
+        """Wait until it runs, as after ``start`` of a broker whose old session had not expired."""
 
 class SyncControllerHandle(SyncProxy):
     """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise ValueError.
 
-    While it is away, brokers serve, lead and copy by what it decided last. Nobody is fenced or elected, no replica leaves the
-    ISR or joins it, and no broker that starts is let in. Requests about topics, configurations, elections and the quorum wait
-    for it, and are answered with REQUEST_TIMED_OUT after 60 s.
+    While it is down or paused, brokers serve, lead and replicate with the metadata that they have. No broker is fenced, no
+    leader elected, no ISR changed, and no broker that starts is registered. Requests about topics, configs, elections and the
+    quorum wait for it, and get REQUEST_TIMED_OUT after 60 s.
     """
 
     @property
@@ -570,23 +572,23 @@ class SyncControllerHandle(SyncProxy):
 
     @property
     def state(self) -> str:
-        """What it does: ``running``, ``paused`` or ``stopped``."""
+        """``running``, ``paused`` or ``stopped``."""
 
     @property
     def epoch(self) -> int:
         """The epoch in which it was elected, one more after each start."""
 
     def kill(self) -> None:
-        """End it without a word, as SIGKILL does."""
+        """Kill it, as SIGKILL does."""
 
     def start(self) -> None:
-        """Start it again after ``kill``, in the next epoch: what waits is answered, and the sessions of brokers begin anew."""
+        """Start it again after ``kill``, in the next epoch: requests that waited are answered, and brokers get new sessions."""
 
     def pause(self) -> None:
-        """Let it decide nothing until ``resume``, as a process that is suspended."""
+        """Suspend it until ``resume``, as SIGSTOP does: it decides nothing."""
 
     def resume(self) -> None:
-        """Let it go on after ``pause``, in the same epoch: what waits is answered."""
+        """End a ``pause``, in the same epoch: requests that waited are answered."""
 
 class SyncGroupHandle(SyncProxy):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
@@ -595,7 +597,7 @@ class SyncGroupHandle(SyncProxy):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The group id."""
 
     def describe(self) -> GroupDescription:
         """The group as it is now."""
@@ -604,29 +606,29 @@ class SyncGroupHandle(SyncProxy):
         """All committed offsets."""
 
     def state(self) -> str:
-        """Kafka's word for its state: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; of a consumer group
-        Empty, Assigning, Reconciling, Stable or Dead.
+        """Its state, as in Kafka: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; for a consumer group Empty,
+        Assigning, Reconciling, Stable or Dead.
         """
 
     def assignment(self) -> Mapping[str, frozenset[TopicPartition]]:
-        """Member id → what it was assigned in the present generation; a remote broker tells it of a stable group."""
+        """Member id → its assigned partitions in the present generation; a remote broker tells them only of a stable group."""
 
     def committed(self, topic: str, partition: int) -> int | None:
-        """The committed offset; None if there is none. Raises ValueError for a topic or a partition that there is not."""
+        """The committed offset; None if there is none. Raises ValueError for an unknown topic or partition."""
 
     def lag(self) -> Mapping[TopicPartition, int | None]:
-        """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
-        Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
+        """The lag of each partition: its log end offset minus the committed offset; None where no offset is committed, for
+        which ``kafka-consumer-groups.sh --describe`` shows a dash.
 
-        It is below 0 where the log has not come to what is committed. It has every partition of each topic that the group has
-        committed for, or of which a member has a partition, and is never empty: raises LookupError if there is no such group,
-        if it has neither an offset nor a partition yet, or if the broker does not coordinate it now.
+        It is negative if the committed offset is beyond the end of the log. It has every partition of each topic for which the
+        group has committed offsets or assigned partitions. Raises LookupError if the group does not exist, if it has neither
+        offsets nor partitions yet, or if its coordinator is not loaded.
         """
 
     def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        """Wait until ``condition`` is true of the group; ``what`` says in the error text what it should have done."""
 
     def wait_committed(self, topic: str, partition: int, offset: int, *, timeout: float | None = None) -> int:
         """Wait until ``offset`` or a later one is committed; returns the committed offset."""
@@ -639,32 +641,34 @@ class SyncGroupHandle(SyncProxy):
         epoch: int | None = None,
         timeout: float | None = None,
     ) -> GroupDescription:
-        """Wait until the group is Stable, with so many members and in that generation, or at that epoch, or later, if given."""
+        """Wait until the group is Stable; if given, with so many ``members``, in that ``generation`` or ``epoch`` or a later
+        one.
+        """
 
     def wait_generation(self, number: int, *, timeout: float | None = None) -> GroupDescription:
-        """Wait for the beginning of generation ``number`` or a later one, whatever its members have done so far."""
+        """Wait until generation ``number`` or a later one has begun; its members may not have synced yet."""
 
     def wait_epoch(self, number: int, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until a consumer group is at epoch ``number`` or a later one, whatever its members have done so far."""
+        """Wait until a consumer group is at epoch ``number`` or a later one; its members may still be at earlier ones."""
 
     def wait_reconciled(
         self, *members: str, epoch: int | None = None, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``members`` (member ids, instance ids or client ids), or all, have what the target assignment says.
+        """Wait until ``members`` (member ids, instance ids or client ids), or all, own exactly their target assignment.
 
-        It is that of ``epoch`` or a later one, where given; a consumer group without members never is.
+        If given, it has to be the target assignment of ``epoch`` or a later one. A group without members is never reconciled.
         """
 
     def wait_rebalancing(self, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until the group rebalances: members are joining or waiting for the leader's assignment, or, in a consumer group,
-        the target assignment is behind the group, or members behind the target assignment.
+        """Wait until the group rebalances: its state is PreparingRebalance or CompletingRebalance, or, of a consumer group,
+        Assigning or Reconciling.
         """
 
     def wait_empty(self, *, timeout: float | None = None) -> GroupDescription:
         """Wait until the group exists and has no members."""
 
     def wait_dead(self, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until there is no such group."""
+        """Wait until the group does not exist."""
 
     def remove_member(self, member: str) -> None:
         """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
@@ -673,49 +677,53 @@ class SyncGroupHandle(SyncProxy):
         """
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` as an administrator does, for a group without members; one that there is not comes to be by it.
+        """Commit ``offsets`` as an administrator does, for a group without members; a group that does not exist is created.
 
-        ``{("orders", 0): 5}``: the record at offset 5 is the next to be read. Raises ValueError if the broker refuses one of
-        them, and TypeError for arguments of another kind.
+        ``{("orders", 0): 5}``: the record at offset 5 is the next to be consumed. Raises ValueError if the broker refuses one
+        of them, and TypeError for arguments of the wrong type.
         """
 
     def delete_offsets(self, *partitions: TopicPartition) -> None:
-        """Delete what is committed for ``partitions``, such as ``("orders", 0)``; it is no error if nothing is.
+        """Delete the committed offsets of ``partitions``, such as ``("orders", 0)``; it is no error if none is committed.
 
-        Raises ValueError if the broker refuses it, as while members are subscribed to the topic, and TypeError for arguments
-        of another kind.
+        Raises ValueError if the broker refuses it, as it does while members are subscribed to the topic, and TypeError for
+        arguments of the wrong type.
         """
 
     def delete(self) -> None:
-        """Delete the group, and its offsets. Raises ValueError if the broker refuses it: it has members, or there is none."""
+        """Delete the group, and its offsets. Raises ValueError if it has members or does not exist."""
 
 class SyncClusterGroup(SyncGroupHandle):
-    """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError for what cannot be done."""
+    """One group of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError if they are not possible."""
 
     def description(self) -> GroupDescription:
-        """As ``describe``, without ``await``: for conditions."""
+        """As ``describe``, without ``await``, for use in conditions."""
 
     def expire_member(self, member: str) -> None:
-        """The session of ``member`` (its member id, instance id or client id) ends now. Raises LookupError, ValueError."""
+        """Let the session of ``member`` (a member id, instance id or client id) time out now. Raises LookupError and
+        ValueError.
+        """
 
     def fence_member(self, instance_id: str) -> None:
-        """Another member takes the place of the static member ``instance_id``, which is fenced. Raises ValueError.
+        """Fence the static member ``instance_id``: another member takes over its group.instance.id. Raises ValueError.
 
-        A member of a consumer group without an instance id is fenced by a rule for its heartbeats:
+        To fence a member of a consumer group that has no instance id, use a fault rule for its heartbeats:
         ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
         """
 
     def force_rebalance(self, reason: str = "the test wants it") -> None:
-        """The members have to join again; ``reason`` is what events say. Raises ValueError for a consumer group."""
+        """Force a rebalance: the members have to join again. Events give the ``reason``. Raises ValueError for a consumer
+        group.
+        """
 
     def unload_coordinator(self) -> None:
-        """The broker coordinates this group no longer, nor the others of its partition, until ``load_coordinator``."""
+        """Unload the coordinator of this group, and of all groups of its partition, until ``load_coordinator``."""
 
     def load_coordinator(self) -> None:
-        """Read the groups of that partition of ``__consumer_offsets`` from the log, and coordinate them again."""
+        """Load the coordinator again: all groups of its partition are read from ``__consumer_offsets``."""
 
     def move_coordinator(self, to: int) -> None:
-        """Let the broker with the id ``to`` coordinate this group, and the others of its partition."""
+        """Move the coordinator of this group, and of all groups of its partition, to the broker with the id ``to``."""
 
 class SyncRemoteGroup(SyncGroupHandle):
     """One group of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`."""
@@ -724,63 +732,68 @@ class SyncTransactionHandle(SyncProxy):
     """The transactional id ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last.
 
-    A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
-    one behind, above all on a remote broker, which is asked again and again, and says only ``Empty`` after InitProducerId.
+    A wait may miss a short state: the end of a transaction is not seen if the producer starts the next one at once, above all
+    on a remote broker, which is polled, and which returns only ``Empty`` after InitProducerId.
     """
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The transactional id."""
 
     def describe(self) -> TransactionDescription:
         """The transaction as it is now."""
 
     def state(self) -> str:
-        """Kafka's word for its state: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead."""
+        """Its state, as in Kafka: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead."""
 
     def wait_until(
         self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
     ) -> TransactionDescription:
-        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error text what it should have done."""
 
     def wait_state(self, *states: str, timeout: float | None = None) -> TransactionDescription:
-        """Wait until it is in one of ``states``. Raises ValueError for what is no state."""
+        """Wait until it is in one of ``states``. Raises ValueError for an unknown state."""
 
     def wait_ongoing(self, *topics: str, timeout: float | None = None) -> TransactionDescription:
         """Wait until a transaction is open, with a partition of each of ``topics`` in it."""
 
     def wait_committed(self, *, timeout: float | None = None) -> TransactionDescription:
-        """Wait until its last transaction is committed, and all partitions know."""
+        """Wait until its last transaction is committed, with a transaction marker in every partition."""
 
     def wait_aborted(self, *, timeout: float | None = None) -> TransactionDescription:
-        """Wait until its last transaction is aborted, and all partitions know."""
+        """Wait until its last transaction is aborted, with a transaction marker in every partition."""
 
     def abort(self) -> None:
-        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+        """Make the coordinator abort the open transaction, as when its timeout expires: the producer is fenced.
 
-        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        The abort is decided when this returns; ``wait_aborted`` waits for the transaction markers. Raises ValueError if no
+        transaction is open.
         """
 
 class SyncClusterTransaction(SyncTransactionHandle):
     """One transactional id of a :class:`~groupcoord.testing.cluster.Cluster`. Actions raise ValueError."""
 
     def description(self) -> TransactionDescription:
-        """As ``describe``, without ``await``: for conditions."""
+        """As ``describe``, without ``await``, for use in conditions."""
 
     def unload_coordinator(self) -> None:
-        """The broker coordinates this id no longer, nor the others of its partition, until ``load_coordinator``."""
+        """Unload the coordinator of this id, and of all ids of its partition, until ``load_coordinator``."""
 
     def load_coordinator(self) -> None:
-        """Read that partition of ``__transaction_state`` from the log, and coordinate what is in it again."""
+        """Load the coordinator again: all ids of its partition are read from ``__transaction_state``."""
 
     def move_coordinator(self, to: int) -> None:
-        """Let the broker with the id ``to`` coordinate this transactional id, and the others of its partition."""
+        """Move the coordinator of this id, and of all ids of its partition, to the broker with the id ``to``."""
 
 class SyncRemoteTransaction(SyncTransactionHandle):
-    """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` asks its coordinator."""
+    """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` sends a request to its
+    coordinator.
+    """
 
 class SyncKafkaCluster(SyncContext):
-    """One broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError."""
+    """A cluster of one broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises
+    WaitTimeoutError.
+    """
 
     def __enter__(self) -> Self: ...
     @property
@@ -792,16 +805,16 @@ class SyncKafkaCluster(SyncContext):
         """The brokers by id; the first of several in this process has the id 1."""
 
     def create_topic(self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None) -> None:
-        """Create a topic, with ``configs`` of its own such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
+        """Create a topic with ``configs`` such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
 
-        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        Raises ValueError if the broker refuses it, and TypeError for arguments of the wrong type.
         """
 
     def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
+        """Add ``more`` partitions to ``topic``. Raises ValueError if it does not exist, or the broker refuses it."""
 
     def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or the broker refuses it."""
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if it does not exist, or the broker refuses."""
 
     def produce(
         self,
@@ -811,21 +824,21 @@ class SyncKafkaCluster(SyncContext):
         partition: int | None = None,
         records: Iterable[ProducerRecord] | None = None,
     ) -> list[RecordMetadata]:
-        """Append ``values``, or ``records``, which may have headers and timestamps besides; returns where each of them is.
+        """Produce ``values``, or ``records`` with headers and timestamps; returns the partition and offset of each.
 
-        They go to ``partition``; without one by ``key``, as Kafka's own clients choose (murmur2); with neither, values go to
-        partition 0, and ``records`` as a producer sends them, to one partition after the other, batch by batch (KIP-794).
-        What goes to one partition at once is one batch, up to half a megabyte. Raises TypeError for what is not bytes, and
-        ValueError for a topic or partition that there is not, and for what the broker refuses.
+        They go to ``partition``; without one, the hash of the ``key`` chooses it as in Kafka's clients (murmur2). With neither,
+        values go to partition 0, and ``records`` to changing partitions, batch by batch, as Kafka's producer sends them
+        (KIP-794). The records for one partition are one batch, up to half a megabyte. Raises TypeError for values that are not
+        bytes, and ValueError for an unknown topic or partition, or if the broker refuses them.
         """
 
     def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
     ) -> list[ConsumerRecord]:
-        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+        """The records of ``topic``, of one partition or of all in order, that a consumer of that isolation level can read now.
 
-        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
-        ValueError for what is not there.
+        ``read_committed`` leaves out aborted records, and all records from the oldest open transaction on (the last stable
+        offset). Raises ValueError for an unknown topic or partition.
         """
 
     def wait_records(
@@ -837,7 +850,7 @@ class SyncKafkaCluster(SyncContext):
         isolation: Isolation = "read_committed",
         timeout: float | None = None,
     ) -> list[ConsumerRecord]:
-        """Wait until ``records`` finds at least ``count``; returns them."""
+        """Wait until ``records`` returns at least ``count``; returns them."""
 
     def group(self, name: str) -> SyncGroupHandle:
         """The group of that name, whether it exists or not."""
@@ -846,16 +859,18 @@ class SyncKafkaCluster(SyncContext):
         """The names of all groups that exist, in order."""
 
     def transaction(self, transactional_id: str) -> SyncTransactionHandle:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
 
     def list_transactions(self) -> list[str]:
         """All transactional ids that exist, in order."""
 
     def settle(self) -> None:
-        """Let everything that was asked reach the broker."""
+        """Return when every request sent so far has reached the broker."""
 
     def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
-        """Wait until ``condition()`` is true of members in this process; ``what`` says in the error what should be true."""
+        """Wait until ``condition()``, which looks at members in this process, is true; ``what`` describes it for the error
+        text.
+        """
 
     def manual_member(
         self,
@@ -868,7 +883,7 @@ class SyncKafkaCluster(SyncContext):
         session_timeout_ms: int = 45000,
         rebalance_timeout_ms: int = 60000,
     ) -> SyncManualMember:
-        """A member of which the test takes every step: ``join``, ``sync``, ``heartbeat``, ``commit``, ``leave``."""
+        """A member whose every request the test sends: ``join``, ``sync``, ``heartbeat``, ``commit``, ``leave``."""
 
     def manual_consumer(
         self,
@@ -882,18 +897,18 @@ class SyncKafkaCluster(SyncContext):
         client_id: str | None = None,
         rebalance_timeout_ms: int = 60000,
     ) -> SyncManualConsumer:
-        """A member of a consumer group (KIP-848) of which the test sends every heartbeat: ``join``, ``heartbeat``,
+        """A member of a consumer group (KIP-848) whose every heartbeat the test sends: ``join``, ``heartbeat``,
         ``acknowledge``, ``commit``, ``leave``.
         """
 
     def manual_producer(
         self, transactional_id: str, *, version: int = 2, client_id: str | None = None
     ) -> SyncManualProducer:
-        """A transactional producer of which the test takes every step: ``init``, ``produce``, ``commit_offsets``, ``end``.
+        """A transactional producer whose every request the test sends: ``init``, ``produce``, ``commit_offsets``, ``end``.
 
-        ``version`` is the ``transaction.version`` that it knows. With 1 it says what is to be part of its transaction, with
-        ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch with
-        each transaction. Raises ValueError for any other.
+        ``version`` is the ``transaction.version`` that it uses. With 1 it has to add partitions and groups to its transaction,
+        with ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch
+        with each transaction. Raises ValueError for any other version.
         """
 
     def consumers(
@@ -910,157 +925,156 @@ class SyncKafkaCluster(SyncContext):
         timeout: float | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> list[SyncAutoMember]:
-        """``count`` members that act by themselves; returns when the group is stable with them.
+        """``count`` members that run by themselves; returns when the group is stable with them.
 
-        On a manual clock, time passes until then, because members hear of a rebalance when they heartbeat; ``timeout`` is then
+        A manual clock is advanced until then, because members learn of a rebalance by their heartbeats; ``timeout`` is then
         in seconds of that clock (600 unless given). A leader looks for new partitions every ``metadata_max_age_ms``.
 
-        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns, by
-        ``remote_assignor`` if one is named, and says how often they heartbeat; they may subscribe to what ``regex`` matches
-        (RE2), instead of ``topics``. The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError
-        for what does not belong to the protocol.
+        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns partitions, with
+        ``remote_assignor`` if one is named, and sets the heartbeat interval; instead of ``topics`` they may subscribe to the
+        ``regex`` (RE2). The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError for options
+        that do not belong to the protocol.
         """
 
 class SyncCluster(SyncKafkaCluster):
-    """A Kafka cluster at ``address`` while its ``with`` block runs; ``sync()`` is the same without asyncio.
+    """A Kafka cluster at ``address`` while its ``with`` block runs; ``sync()`` gives the same without asyncio.
 
-    ``topics`` are names with numbers of partitions, or with a ``Topic`` that has configurations of its own; ``config`` are
-    Kafka's properties; ``dev`` takes the defaults for quick tests (groups form at once). With more than one of ``brokers``,
-    each has a port of its own; ``racks`` are theirs in turn. ``features`` are levels other than a new cluster's, such as
+    ``topics`` maps names to a number of partitions, or to a ``Topic`` with configs; ``config`` are broker configs; ``dev``
+    uses defaults for quick tests (such as no initial rebalance delay). With several ``brokers``, each has a port of its own;
+    ``racks`` are assigned to them in turn. ``features`` are feature levels that differ from those of a new cluster, such as
     ``{"transaction.version": 0}``.
-    ``clock`` says who moves the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
-    ``virtual`` (the event loop); ``start_ms`` is when it begins (milliseconds since 1970; now unless given). With
-    ``data_dir`` the broker begins with what is in that directory and keeps it there, in Kafka's own files; of several each
-    has a directory of its own in it. All ids come from ``seed``; without one they are the same in each run if the clock is
-    manual or virtual and there is no ``data_dir``. A ``detailed_trace`` also has the bytes of requests and answers, the
-    brokers and topics, and what is appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of
-    the brokers.
 
-    Raises TypeError and ValueError for arguments that cannot be, such as a topic that Kafka would refuse, or a property that it
-    does not have (ConfigError). The beginning of the block raises StorageError for a directory that cannot be used, and OSError
-    if the port is taken; its end an ExceptionGroup if something went wrong in the server that should not have, and an
-    AssertionError if a call was never awaited or a fault rule never used.
+    ``clock`` says what advances the time: ``real``, ``manual`` (the test), ``fast`` (``speed`` times the wall clock), or
+    ``virtual`` (the event loop); ``start_ms`` is its start (milliseconds since 1970; now unless given). With ``data_dir`` the
+    broker loads its logs from that directory and writes them there, in Kafka's own file formats; several brokers have a
+    subdirectory each. All random ids come from ``seed``; without one they are the same in each run if the clock is manual or
+    virtual and there is no ``data_dir``. A ``detailed_trace`` also contains the bytes of requests and responses, the brokers
+    and topics, and the records appended to logs, for ``groupcoord page``. ``listeners`` are called with every event of the
+    brokers.
+
+    Raises TypeError and ValueError for invalid arguments, such as a topic that Kafka would refuse, or an unknown config
+    (ConfigError). Entering the block raises StorageError for a directory that cannot be used, and OSError if the port is in
+    use; leaving it raises an ExceptionGroup of the server's unexpected errors, and an AssertionError if a call was never
+    awaited or a fault rule never acted.
     """
 
     def __enter__(self) -> Self: ...
     def check(self, *, rules: bool = True) -> None:
-        """Raise now what the end of the block would raise: an ExceptionGroup of what went wrong in the server, which is told
-        once, and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that never
+        """Raise now what the end of the block would raise: an ExceptionGroup of the server's unexpected errors, each only once,
+        and an AssertionError for calls that were never awaited and, unless ``rules`` is False, for fault rules that have not
         acted so far.
         """
 
     def reset(self, *, rules: bool = True) -> None:
-        """Bring the cluster back to its beginning, in milliseconds, as a fresh one at the same address.
+        """Replace the cluster by a fresh one at the same address, in milliseconds.
 
-        It has its settings and the topics that it was made with, and no others; no groups, transactions, fault rules or
-        records; its trace begins anew, and so does a clock that the test moves. Connections are closed, and members in this
-        process have vanished; what is held in a variable, such as ``kafka.group("app")``, is of the fresh cluster from then on.
-
-        Raises what ``check`` raises, before anything is done. Raises ValueError for a cluster with a ``data_dir``, which keeps
-        what it has.
+        It keeps its settings and the topics that it was created with. Groups, transactions, fault rules and records are gone;
+        the trace and a manual or virtual clock start again. Connections are closed, and members in this process have vanished.
+        Objects such as ``kafka.group("app")`` refer to the fresh cluster from then on. First raises what ``check`` raises.
+        Raises ValueError for a cluster with a ``data_dir``, which keeps its data.
         """
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started at least once: it has a trace from then on."""
+        """Whether it was started at least once; it has a trace from then on."""
 
     @property
     def addresses(self) -> list[str]:
-        """``host:port`` of every broker, in the order of their ids."""
+        """``host:port`` of every broker, ordered by broker id."""
 
     @property
     def core(self) -> ClusterCore:
-        """The brokers and coordinators themselves, for what no method here offers."""
+        """The internal objects of brokers and coordinators, for what no method here offers."""
 
     @property
     def server_errors(self) -> list[Exception]:
-        """What went wrong in the server so far that should not have; the end of the block raises it."""
+        """The unexpected errors of the server so far; the end of the block raises them."""
 
     @property
     def clock(self) -> SyncClusterClock:
-        """The time of the cluster."""
+        """The clock of the cluster."""
 
     @property
     def faults(self) -> SyncFaults:
-        """Rules for requests that fail, wait or are lost: ``kafka.faults.when("Heartbeat").drop()``; see docs/faults.md."""
+        """Fault rules for requests and responses: ``kafka.faults.when("Heartbeat").drop()``; see docs/faults.md."""
 
     @property
     def trace(self) -> Trace:
-        """Everything that happened, with its causes; see docs/trace.md."""
+        """The trace: everything that happened, with its causes; see docs/trace.md."""
 
     def report(self, *, after: int = 0) -> str:
-        """What a failed test shows: the groups and why they are as they are, what is pending, which fault rules acted, and the
-        last of what happened, where what changed nothing is one line.
+        """The report of a failed test: the groups and why they are in their states, what is pending, which fault rules acted,
+        and the end of the trace, with requests without effect folded.
 
-        With ``after``, it begins behind the entry of the trace with that number. It may be asked for after the end, too.
+        ``after`` is the number of the trace entry after which it begins. It can also be called after the end of the block.
         """
 
     def stop(self) -> None:
-        """Close the ports and all connections; what is stored is kept. Time may pass meanwhile."""
+        """Stop the brokers: close the ports and all connections. Logs are kept, and the clock goes on."""
 
     def restart(self) -> None:
-        """Start again on the same ports, after ``stop``: groups and transactions are what the logs say."""
+        """Stop the brokers, and start them again on the same ports; groups and transactions are loaded from the logs."""
 
     def broker(self, broker_id: int) -> SyncClusterBroker:
-        """The broker with that id: to stop, kill, pause and start it. Raises ValueError if there is none."""
+        """The broker with that id, which can be stopped, killed, paused and started. Raises ValueError for an unknown id."""
 
     @property
     def controller(self) -> SyncControllerHandle:
-        """The controller of several brokers: to kill, pause and start it."""
+        """The controller of several brokers, which can be killed, paused and started."""
 
     @property
     def registry(self) -> ClusterTree:
-        """Who is in the cluster now, in the layout of ZooKeeper: ``kafka.registry["/brokers/ids/2"]``; see docs/registry.md."""
+        """The brokers and topics of the cluster now, as paths like ZooKeeper's: ``kafka.registry["/brokers/ids/2"]``; see
+        docs/registry.md.
+        """
 
     def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Let the broker with the id ``to`` lead a partition, in the next leader epoch. Raises ValueError."""
+        """Make the broker with the id ``to`` the leader of a partition, in the next leader epoch. Raises ValueError."""
 
     def ask_broker(self, broker_id: int, request: Any, *, version: int | None = None) -> Any:
-        """The answer of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
-        version. Raises ConnectionResetError if it does not run, or closes the connection.
+        """The response of that broker to ``request``, a message of ``groupcoord.protocol.messages``, by default in the newest
+        version. Raises ConnectionResetError if the broker does not run, or closes the connection.
         """
 
     def group(self, name: str) -> SyncClusterGroup:
         """The group of that name, whether it exists or not."""
 
     def transaction(self, transactional_id: str) -> SyncClusterTransaction:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
 
     def fail_append(
         self, error: str | ErrorCode, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> SyncAppendRule:
-        """Let the next appends of coordinators, those of ``group`` or ``transactional_id`` if given, fail with ``error``.
+        """Fail the next appends of coordinators, only those of ``group`` or ``transactional_id`` if given, with ``error``.
 
-        It is the log's error, for example MESSAGE_TOO_LARGE; what clients are told of it is as in Kafka. Raises ValueError if
-        no error has that name.
+        It is an error of the log, for example MESSAGE_TOO_LARGE, which the coordinator translates for clients as in Kafka.
+        Raises ValueError for an unknown error.
         """
 
     def hold_append(
         self, *, group: str | None = None, transactional_id: str | None = None, times: int = 1
     ) -> SyncHeldAppends:
-        """Let the next appends to ``__consumer_offsets`` or ``__transaction_state``, those of ``group`` or ``transactional_id``
-        if given, wait until ``release``, as if other replicas did not have them yet.
+        """Hold the next appends to ``__consumer_offsets`` or ``__transaction_state``, only those of ``group`` or
+        ``transactional_id`` if given, until ``release``, as if other replicas did not have them yet.
         """
 
     @property
     def append_rules(self) -> list[SyncAppendRule]:
-        """What ``fail_append`` and ``hold_append`` added, in order, without those that were removed: ``uses`` is how often each
-        acted.
-        """
+        """The rules of ``fail_append`` and ``hold_append`` that are not removed, in order; ``uses`` is how often each acted."""
 
     def barrier(
         self, api: Any, *, size: int, group: str | None = None, transactional_id: str | None = None
     ) -> SyncBarrier:
-        """Let the next ``size`` requests to ``api`` gather, to let them go in an order of the test's choice."""
+        """A barrier that holds the next ``size`` requests to ``api``, and releases them in the order that the test chooses."""
 
 class SyncRemoteCluster(SyncKafkaCluster):
     """The cluster at ``bootstrap_servers`` (``host:port``), any Kafka or groupcoord, while the ``with`` block runs.
 
-    Time is real. The caller chooses unique names for topics and groups. The end of the block closes the connections of all
-    members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller waited
-    for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` says otherwise: they hear of a rebalance by their
-    heartbeats, in real time. A ``manual_member`` that leads knows the topics as they were at the beginning of the block, after
-    the last one was made, changed or deleted here, or at the last ``settle``.
+    Time is real. The caller has to choose unique names for topics and groups. The end of the block closes the connections of
+    all members, without LeaveGroup; topics and groups stay. It raises an ExceptionGroup if a request failed that no caller
+    waited for. ``consumers`` heartbeat every 50 ms unless ``heartbeat_interval_ms`` is given, because they learn of a rebalance
+    by their heartbeats. A ``manual_member`` that leads knows the topics as of the start of the block, of the last creation,
+    change or deletion of a topic here, or of the last ``settle``.
     """
 
     def __enter__(self) -> Self: ...
@@ -1068,4 +1082,4 @@ class SyncRemoteCluster(SyncKafkaCluster):
         """The group of that name, whether it exists or not."""
 
     def transaction(self, transactional_id: str) -> SyncRemoteTransaction:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""

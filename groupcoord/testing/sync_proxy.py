@@ -1,6 +1,6 @@
-"""What the synchronous classes stand on: an event loop in a thread of its own, and proxies that call into it.
+"""The base of the synchronous classes: an event loop in a thread of its own, and a factory of proxy classes that call into it.
 
-The proxies themselves, one class for each asynchronous class: :mod:`groupcoord.testing.sync_api`.
+The proxy classes, one for each asynchronous class, are in :mod:`groupcoord.testing.sync_api`.
 """
 
 import asyncio
@@ -51,8 +51,7 @@ class LoopThread:
     def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run ``coroutine`` on the loop, and return its result. Raises what it raises.
 
-        On the loop itself, as in a condition that is called there, only coroutines that wait for nothing can run: others raise
-        RuntimeError.
+        Called on the loop itself, as by a condition, it can only run coroutines that do not wait; others raise RuntimeError.
         """
         if threading.current_thread() is not self._thread:
             return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
@@ -85,7 +84,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class SyncProxy:
-    """The base of the synchronous classes: ``target``, whose methods run on the loop of ``thread``."""
+    """The base class of the proxies: the methods of ``target`` run on the loop of ``thread``."""
 
     def __init__(self, target: Any, thread: LoopThread) -> None:
         self._target = target
@@ -95,9 +94,9 @@ class SyncProxy:
         return repr(self._target)
 
     def _call(self, function: Callable[[], Any], *, awaits: bool) -> Any:
-        """The result of ``function``, awaited if it ``awaits``; what is asynchronous in it gets a synchronous proxy.
+        """The result of ``function``, awaited if it ``awaits``; asynchronous objects in it are replaced by their proxies.
 
-        A future is of what has begun at once, and any thread can wait for it.
+        An asyncio future becomes a concurrent one, for which any thread can wait; what it stands for has started already.
         """
         if awaits:
             _ = self._thread.loop  # raises before a coroutine is made that nothing would run
@@ -114,7 +113,7 @@ class SyncProxy:
 
 
 class SyncContext(SyncProxy):
-    """A proxy of an asynchronous context manager: the thread runs while the ``with`` block does."""
+    """A proxy of an asynchronous context manager, whose thread runs while the ``with`` block runs."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -135,15 +134,15 @@ class SyncContext(SyncProxy):
 
 
 PROXIES: dict[type, Callable[[Any, LoopThread], Any]] = {}
-"""What is given to a synchronous program in the place of an object of that class."""
+"""Asynchronous class → the factory of its synchronous proxy."""
 
 
 def sync_class(
     original: type, base: type[SyncProxy] = SyncProxy, *, without: Collection[str] = (), settable: Collection[str] = ()
 ) -> type[SyncProxy]:
-    """The proxies of objects of ``original``: their public attributes, properties and methods, but those in ``without``.
+    """Create the proxy class of ``original``, with its public attributes, properties and methods except those in ``without``.
 
-    Of attributes, only those in ``settable`` can be set. Methods are called as the original ones, and waited for.
+    Only the attributes in ``settable`` can be set. Methods have the original signatures, and wait for their results.
     """
     doc = (original.__doc__ or "").replace("``async with``", "``with``")
     members: dict[str, Any] = {"__doc__": doc, "__module__": "groupcoord.testing.sync_api"}
@@ -193,7 +192,7 @@ def _proxy_of(found: Any) -> Callable[[Any, LoopThread], Any] | None:
 
 
 def _threadsafe(found: Any) -> Any:
-    """``found``; for a future of the loop, one that any thread can wait for."""
+    """``found``; an asyncio future is replaced by a concurrent one, for which any thread can wait."""
     if not isinstance(found, asyncio.Future):
         return found
     outer: concurrent.futures.Future[Any] = concurrent.futures.Future()

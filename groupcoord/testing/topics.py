@@ -1,4 +1,5 @@
-"""A topic as a test wants it, and what is told of topics and partitions that there are not."""
+"""Topic, the settings of a topic in ``topics=`` and ``create_topic``, and the errors for unknown topics, partitions and
+configs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +11,14 @@ from groupcoord.config.property_definitions import TOPIC
 from groupcoord.core.events import counted
 
 _NAMED = 20
-"""So many topics are named in an error at most."""
+"""How many topics an error text names at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic to be made: ``Topic(6, {"cleanup.policy": "compact"})``.
+    """A topic to create: ``Topic(6, {"cleanup.policy": "compact"})``.
 
-    ``configs`` are Kafka's properties of topics; what they do not say is the broker's default. Raises TypeError and ValueError.
+    ``configs`` are topic configs; those not given have the broker's default. Raises TypeError and ValueError.
     """
 
     partitions: int = 1
@@ -34,12 +35,12 @@ class Topic:
             )
 
     def config_texts(self) -> dict[str, str]:
-        """``configs`` as Kafka takes them."""
+        """``configs`` with their values as text, as Kafka takes them."""
         return {name: as_text(value) for name, value in self.configs.items()}
 
 
 def topics_of(topics: object) -> dict[str, Topic]:
-    """What ``topics=`` of a cluster says. Raises TypeError and ValueError, which say of which topic."""
+    """The topics in the argument ``topics=`` of a cluster. Raises TypeError and ValueError, which name the topic."""
     if not isinstance(topics, Mapping):
         names = topics if isinstance(topics, Collection) and not isinstance(topics, str) else (topics,)
         meant = ", ".join(f'"{name}": 1' for name in names if isinstance(name, str)) or '"orders": 6'
@@ -50,7 +51,7 @@ def topics_of(topics: object) -> dict[str, Topic]:
 
 
 def topic_of(name: object, wanted: object, configs: Mapping[str, object] | None = None) -> Topic:
-    """The topic ``name``; ``wanted`` is a Topic, or how many partitions it has. Raises TypeError and ValueError."""
+    """The topic ``name``; ``wanted`` is a Topic, or a number of partitions. Raises TypeError and ValueError."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a topic is a string, not {name!r}")
     try:
@@ -60,7 +61,7 @@ def topic_of(name: object, wanted: object, configs: Mapping[str, object] | None 
 
 
 def require_known_configs(name: str, topic: Topic) -> Topic:
-    """``topic``, which is called ``name``. Raises ValueError for a configuration that Kafka 4.3.1 does not have."""
+    """Returns ``topic``. Raises ValueError if it has a topic config that Kafka 4.3.1 does not have."""
     for config in topic.configs:
         if config not in TOPIC:
             near = get_close_matches(str(config), TOPIC, n=1, cutoff=0.0)[0]
@@ -69,7 +70,7 @@ def require_known_configs(name: str, topic: Topic) -> Topic:
 
 
 def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
-    """There is no ``topic``; the error names what there is, and what is like it."""
+    """The error for a ``topic`` that does not exist; it names existing ones, and the most similar one."""
     names = sorted(set(known) - INTERNAL)
     near = get_close_matches(str(topic), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -79,13 +80,13 @@ def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
 
 
 def unknown_partition(topic: str, partition: object, count: int) -> ValueError:
-    """``topic`` has ``count`` partitions, and not this one."""
+    """The error for a ``partition`` that ``topic``, which has ``count`` of them, does not have."""
     many = counted(count, "partition")
     return ValueError(f"there is no {topic}-{partition}: {topic} has {many}, counted from 0")
 
 
 def require_partition(topic: str, partition: int, counts: Mapping[str, int]) -> None:
-    """Raise ValueError unless ``counts``, topics with numbers of partitions, has this one."""
+    """Raise ValueError if the partition does not exist according to ``counts``, the number of partitions of each topic."""
     if topic not in counts:
         raise unknown_topic(topic, counts)
     if not 0 <= partition < counts[topic]:

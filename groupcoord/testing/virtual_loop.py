@@ -1,4 +1,5 @@
-"""A whole asyncio program on simulated time, unmodified clients included: a day of a group takes seconds::
+"""VirtualTimeLoop, an event loop with simulated time, on which a whole asyncio program runs, unmodified clients included: a day
+takes seconds::
 
     @virtual_time
     async def test_a_day():
@@ -6,9 +7,9 @@
             ...
             await asyncio.sleep(86_400)
 
-When nothing in the program can go on, the clock jumps to the next timer. While a thread of the loop's executor is at work,
-time stands still. ``time.time``, ``time.monotonic`` and their ``_ns`` variants show the simulated time, in the whole process,
-while the loop runs; libraries that took these functions out of the module before see the real time.
+When no task can run, the clock jumps to the next timer. While a thread of the loop's executor works, time stands still. While
+the loop runs, ``time.time``, ``time.monotonic`` and their ``_ns`` variants return the simulated time in the whole process;
+libraries that imported these functions earlier (``from time import time``) get the real time.
 """
 
 import asyncio
@@ -26,24 +27,24 @@ P = ParamSpec("P")
 
 _MICRO = 1e6
 _ROUND_S = 1e-6
-"""The simulated duration of one round of the loop, so that code that polls the clock until it is later comes to an end."""
+"""The simulated duration of one round of the loop, so that a loop that polls the clock until a given time ends."""
 _RESOLUTION_S = 1e-9
-_FLOAT_ERROR = 1e-3  # in microseconds: what a sum of floats of days may be off
+_FLOAT_ERROR = 1e-3  # in microseconds: the rounding error of float sums of days
 
 
 class DeadlockError(RuntimeError):
-    """Every task waits, no timer is set, and no thread is at work."""
+    """Every task waits, no timer is set, and no thread works."""
 
 
 class _Selector(selectors.DefaultSelector):
-    """Polls sockets; where a loop would wait, it lets the simulated time pass instead."""
+    """A selector that never waits: it polls the sockets, and advances the simulated time instead of waiting."""
 
     def __init__(self, loop: "VirtualTimeLoop") -> None:
         super().__init__()
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is there to read or write; if nothing, ``timeout`` seconds pass at once."""
+        """The sockets that are ready; if none is, the simulated time advances by ``timeout`` seconds at once."""
         found = super().select(0)
         loop = self._loop
         loop.pass_time(_ROUND_S)
@@ -58,7 +59,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop on simulated time, which begins at ``start_s`` (seconds since 1970) and passes in whole microseconds."""
+    """An event loop with simulated time in whole microseconds, which starts at ``start_s`` (seconds since 1970)."""
 
     def __init__(self, start_s: float) -> None:
         self._now_us = 0
@@ -68,19 +69,19 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = _RESOLUTION_S
 
     def time(self) -> float:
-        """Simulated seconds since the loop was made."""
+        """Simulated seconds since the loop was created."""
         return self._now_us / _MICRO
 
     def pass_time(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Advance the simulated time by ``seconds``."""
         self._now_us += round(seconds * _MICRO)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """As in any loop, at the first whole microsecond that is not before ``when``.
+        """As in any loop, but at the first whole microsecond that is not before ``when``.
 
-        So a task that sleeps until a deadline never wakes just before it, again and again, at a time that does not pass.
+        Otherwise a task that sleeps until a deadline could wake just before it, again and again, while time stands still.
         """
         at_us = math.ceil(when * _MICRO - _FLOAT_ERROR)
         if at_us <= self._now_us and when > self.time():
@@ -88,14 +89,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return super().call_at(at_us / _MICRO, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
-        """As in any loop; until it is done, no time passes."""
+        """As in any loop; time stands still until the function is done."""
         future = super().run_in_executor(executor, func, *args)
         self.threads_at_work += 1
         future.add_done_callback(self._thread_done)
         return future
 
     async def shutdown_default_executor(self, *arguments: Any) -> None:
-        """As in any loop; a thread of its own sees to it, and no time passes."""
+        """As in any loop; time stands still while its helper thread works."""
         self.threads_at_work += 1
         try:
             await super().shutdown_default_executor(*arguments)
@@ -108,7 +109,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def _shown_by_time(loop: VirtualTimeLoop) -> Iterator[None]:
-    """The functions of the module ``time`` show the time of ``loop``."""
+    """Patch the functions of the module ``time`` to return the time of ``loop``."""
     shown: dict[str, Callable[[], float]] = {
         "time": lambda: loop.start_s + loop.time(),
         "time_ns": lambda: round((loop.start_s + loop.time()) * 1e6) * 1000,
@@ -126,7 +127,7 @@ def _shown_by_time(loop: VirtualTimeLoop) -> Iterator[None]:
 
 
 def run(main: Coroutine[Any, Any, T], *, start_s: float | None = None) -> T:
-    """Run ``main`` on a new loop with simulated time, which begins now or at ``start_s`` (seconds since 1970).
+    """Run ``main`` on a new loop with simulated time, which starts now or at ``start_s`` (seconds since 1970).
 
     Raises what ``main`` raises, and DeadlockError.
     """
@@ -139,7 +140,7 @@ def run(main: Coroutine[Any, Any, T], *, start_s: float | None = None) -> T:
 
 
 def virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Make an asynchronous test a synchronous one that runs on simulated time; it needs no plugin for asyncio."""
+    """Decorator that makes an asynchronous test a synchronous one that runs on simulated time, without an asyncio plugin."""
 
     @functools.wraps(test)
     def synchronous(*arguments: P.args, **named: P.kwargs) -> T:

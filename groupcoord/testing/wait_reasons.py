@@ -1,6 +1,6 @@
-"""What a group or a transaction waits for, in words: for a wait that was in vain, and for the report of a test that failed.
+"""Explains in words what groups and transactions wait for: in the text of WaitTimeoutError, and in the report of a failed test.
 
-Times are seconds since the cluster was started, as in the trace.
+Times are seconds since the start of the cluster, as in the trace.
 """
 
 from collections.abc import Container, Iterator
@@ -20,17 +20,17 @@ from groupcoord.testing.topics import unknown_topic
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, times
 
 ADVANCE = "kafka.clock.advance(seconds)"
-"""How time passes on a manual clock."""
+"""The call that advances a manual clock."""
 MOST_MEMBERS = 3
-"""So many members are named that a group waits for; of so many it is said when their sessions end: those that end first."""
+"""How many members are named for which a group waits, and how many sessions, those that time out first."""
 
 
 def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: str | None = None) -> list[str]:
-    """What that group or transaction waits for, or every one of the cluster if neither is given; a line for each.
+    """What the group or transaction waits for, or all groups and transactions if neither is given; one line for each reason.
 
-    First a controller that is away, and what a rule of the test holds, delays, or did to requests; then what is pending in the
-    coordinator, until when, and what a group lacks: a member that was refused, a topic that is not there. Empty if nothing will
-    happen by itself. On a manual clock, the last line says how to let time pass.
+    First a controller that is down, and requests that rules of the test hold, delay or have changed; then the coordinator's
+    pending timers, and what a group lacks, such as a member that was refused or a topic that does not exist. Empty if nothing
+    will happen by itself. On a manual clock, the last line says how to advance it.
     """
     core = engine.core
     lines = list(_held(engine, group, transactional_id))
@@ -51,11 +51,11 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
 
 
 def explained(seen: str, reasons: list[str]) -> str:
-    """What was ``seen`` last, and the reasons behind it."""
+    """``seen``, followed by the ``reasons``, one in a line."""
     return "\n  ".join([seen, *reasons])
 
 
-# What the test's own rules keep waiting.
+# Requests and appends that rules of the test hold or delay.
 
 
 def _held(engine: Engine, group: str | None, transactional_id: str | None) -> Iterator[str]:
@@ -85,7 +85,7 @@ def _held(engine: Engine, group: str | None, transactional_id: str | None) -> It
 def _disturbed(
     engine: Engine, group: str | None, transactional_id: str | None, names: ShortMemberNames
 ) -> Iterator[str]:
-    """What each rule that neither holds nor delays did last; one that was removed is no longer of interest."""
+    """The last action of each rule that is not removed and neither holds nor delays."""
     rules = {each.name: each for each in engine.faults.book.active if each.uses and each.rule.action.name not in _KEEP}
     if not rules:
         return
@@ -141,7 +141,7 @@ def _subscribed(group: ClassicGroup | ConsumerGroup) -> frozenset[str]:
 
 
 def _refused(engine: Engine, name: str, names: ShortMemberNames) -> Iterator[str]:
-    """Whose last attempt to join was refused for something that is wrong with it."""
+    """The members whose last attempt to join was refused with an error that will not go away by itself."""
     last: dict[str | None, RequestRefused] = {}
     for entry in engine.trace.entries(group=name):
         match entry.event:
@@ -167,7 +167,7 @@ _AGAIN_AND_AGAIN = {
     "UNRELEASED_INSTANCE_ID",
     "UNSUPPORTED_ASSIGNOR",
 }
-"""What is wrong with whoever joins, and would be refused again."""
+"""Errors of a join that a retry would get again."""
 
 _OF_MEMBERS = {
     "rebalance": "to give back what it has to",
@@ -178,7 +178,7 @@ _OF_GROUPS = {"session", "join", "sync", *_OF_MEMBERS}
 
 
 def _joining(group: ClassicGroup, names: ShortMemberNames) -> str:
-    """Whom a group waits for that prepares a rebalance, for which it has at most one timer."""
+    """For which members a group in PreparingRebalance waits; it has at most one timer for that."""
     missing = [each.member_id for each in group.members.values() if each.parked_join is None]
     missing += group.pending_join_members
     if group.previous_state is GroupState.EMPTY:
@@ -194,7 +194,7 @@ def _syncing(group: ClassicGroup, names: ShortMemberNames) -> str:
 
 
 def _news(group: ConsumerGroup, member: ConsumerMember) -> str:
-    """What a member has yet to do that has no deadline but its session's; empty if there is nothing."""
+    """What a member of a consumer group has yet to do without a deadline of its own; empty if there is nothing."""
     target = group.epochs.assignment
     if member.state is MemberState.STABLE and member.member_epoch < target:
         return f"to heartbeat: it is at epoch {member.member_epoch} and will hear of epoch {target}"
@@ -229,7 +229,7 @@ def _few(told: list[str], more: str) -> str:
 
 
 def _by_scope(deadlines: Iterator[Deadline], kinds: Container[str]) -> dict[str, list[Deadline]]:
-    """Those of ``kinds``, by what they are of. Others are of partitions, and a group may be called like one."""
+    """The deadlines of ``kinds`` by scope. Other kinds are about partitions, and a group may have the name of a partition."""
     found: dict[str, list[Deadline]] = {}
     of_kinds = (each for each in deadlines if each.key.kind in kinds)
     for deadline in sorted(of_kinds, key=lambda each: (each.at_ms, each.sequence)):

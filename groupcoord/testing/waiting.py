@@ -1,4 +1,5 @@
-"""How a test waits: for a condition in this process, or by polling a remote broker."""
+"""How a test waits: for a condition of an in-process cluster (Waiting), or by polling a remote broker (``poll``);
+WaitTimeoutError."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,24 +8,24 @@ from typing import TypeVar
 T = TypeVar("T")
 
 TIMEOUT_S = 10.0
-"""How long a wait takes at most unless it is told otherwise: seconds of the event loop."""
+"""The default timeout of a wait: seconds of the event loop."""
 PAUSE_S = 0.01
-"""Between an answer and the next question: seconds."""
+"""The pause between two polls (seconds)."""
 
 
 class WaitTimeoutError(TimeoutError, AssertionError):
-    """What was waited for did not come; the text says what was seen last."""
+    """A wait timed out; the text says what was seen last."""
 
 
 class Waiting:
-    """The pending waits for a state of one node. ``require_own_loop`` raises in any loop but that of the node."""
+    """The pending waits for conditions of a cluster. ``require_own_loop`` raises in any event loop but that of the cluster."""
 
     def __init__(self, require_own_loop: Callable[[], None] = lambda: None) -> None:
         self._require_own_loop = require_own_loop
         self._looks: dict[asyncio.Future[None], Callable[[], bool]] = {}
 
     def check_conditions(self) -> None:
-        """The node has done something: check every condition, and end the waits whose condition holds."""
+        """Called when the cluster has done something: check every condition, and end the waits whose condition holds."""
         for future, holds in tuple(self._looks.items()):
             if not future.done():
                 try:
@@ -36,9 +37,9 @@ class Waiting:
     async def until(
         self, condition: Callable[[], T | None], what: str, seen: Callable[[], str], *, timeout: float | None = None
     ) -> T:
-        """Wait until ``condition`` returns something that is true, and return that.
+        """Wait until ``condition`` returns a true value, and return that.
 
-        Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``condition`` raises.
+        Raises WaitTimeoutError, which says ``what`` did not happen and what was ``seen`` last, and what ``condition`` raises.
         """
         self._require_own_loop()
         found: list[T] = []
@@ -71,9 +72,10 @@ async def poll(
     *,
     timeout: float | None = None,
 ) -> T:
-    """``ask`` until ``enough`` holds of the answer, and return that.
+    """Call ``ask`` until ``enough`` is true of its result, and return that.
 
-    Raises WaitTimeoutError that says ``what`` did not happen and what was ``seen`` last, and what ``ask`` and ``enough`` raise.
+    Raises WaitTimeoutError, which says ``what`` did not happen and what was ``seen`` last, and what ``ask`` and ``enough``
+    raise.
     """
     loop, limit_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
     end_s = loop.time() + limit_s

@@ -25,7 +25,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitResponse,
 )
-from groupcoord.testing.cluster_base import creation, deletion, growth, raise_refusal
+from groupcoord.testing.kafka_cluster import creation, deletion, growth, raise_refusal
 from groupcoord.testing.topics import Topic
 
 

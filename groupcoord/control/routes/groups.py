@@ -31,7 +31,7 @@ from groupcoord.control.route_dependencies import (
     waited,
 )
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.groups import GroupDescription, MemberDescription
+from groupcoord.testing.group_handle import GroupDescription, MemberDescription
 
 groups = router("groups")
 

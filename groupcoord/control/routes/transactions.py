@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from groupcoord.control.models import NewCoordinator, Transaction, partitions_of
 from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
-from groupcoord.testing.transactions import TransactionDescription
+from groupcoord.testing.transaction_handle import TransactionDescription
 
 transactions = router("transactions")
 

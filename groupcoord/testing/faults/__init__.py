@@ -1,4 +1,4 @@
-"""Faults as data: rules that refuse, delay, drop, hold, replace or damage requests and answers.
+"""Fault injection by rules, which refuse, delay, drop, hold, replace or damage requests and responses, or stop brokers.
 
 ``kafka.faults.when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``: docs/faults.md has the grammar.
 """

@@ -1,7 +1,7 @@
-"""What a rule does to a request or its answer: one table of action types, error answers, damage to bytes, and stale metadata.
+"""The actions of fault rules: the table of action types, error responses, damaged bytes, and stale metadata.
 
-A broker whose metadata is behind the controller's, or whose replicas are behind their leader, is an ordinary moment of a real
-cluster that a test on one quick broker never sees.
+Stale metadata (a broker behind the controller, replicas behind their leader) is common in a real cluster, and never seen in a
+test with one fast broker.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ from groupcoord.protocol.messages import ApiVersionsResponse, FetchResponse
 from groupcoord.testing.faults.matching import ProblemCollector, is_number, suggestion
 
 TOPIC_METADATA_APIS = (ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-"""The APIs whose answers describe the partitions of topics."""
+"""The APIs whose responses describe the partitions of topics."""
 
 
 def hide_topic(request: Any, answer: Any, topic: str) -> Any:
-    """The ``answer`` of a broker that has not heard of ``topic`` yet (``KRaftMetadataCache``).
+    """``answer`` as of a broker whose metadata does not have ``topic`` yet (``KRaftMetadataCache``).
 
-    Who names the topic is told UNKNOWN_TOPIC_OR_PARTITION, and who gives its id UNKNOWN_TOPIC_ID. A list of all topics is
+    A request that names the topic gets UNKNOWN_TOPIC_OR_PARTITION, one with its id UNKNOWN_TOPIC_ID; a list of all topics is
     without it.
     """
     named = {each.name for each in request.topics or ()}
@@ -44,9 +44,9 @@ def hide_topic(request: Any, answer: Any, topic: str) -> Any:
 
 
 def shrink_isr(answer: Any, topic: str | None, broker: int) -> Any:
-    """The ``answer`` when ``broker`` has fallen behind as a follower of ``topic``, or of every topic: no ISR has it.
+    """``answer`` with ``broker`` removed from every ISR of ``topic``, or of all topics, as if its replicas had fallen behind.
 
-    Partitions that it leads stay as they are: a leader is in its own ISR.
+    Partitions that it leads are not changed: a leader is always in the ISR.
     """
 
     def shrunk(partition: Any) -> Any:
@@ -66,7 +66,7 @@ EditFunction = Callable[[Any, Any], Any]
 
 
 class Damage(enum.StrEnum):
-    """How ``corrupt`` damages the bytes of an answer."""
+    """How ``corrupt`` damages the bytes of a response."""
 
     FLIP = "flip"
     CRC = "crc"
@@ -78,7 +78,7 @@ class Damage(enum.StrEnum):
 
     @property
     def text(self) -> str:
-        """What it does."""
+        """The damage in words."""
         return _DAMAGE_TEXTS[self]
 
 
@@ -94,7 +94,8 @@ _DAMAGE_TEXTS = {
 
 
 class ActionArgument(NamedTuple):
-    """The argument of an action type. ``read`` raises ValueError. ``write`` makes data of a value; None for functions."""
+    """The argument of an action type. ``read`` checks and converts it (raises ValueError); ``write`` converts it back to data,
+    and is None for functions."""
 
     name: str
     read: Callable[[Any], Any]
@@ -103,10 +104,11 @@ class ActionArgument(NamedTuple):
 
 
 class FaultActionType(NamedTuple):
-    """``text`` is for the documentation, ``event_text`` for FaultInjected.
+    """A kind of action. ``text`` is for the documentation, ``event_text`` for FaultInjected.
 
-    ``on_answer``: the request is handled, and the action is on its answer. ``needs_answer``: a request without an answer does
-    not match. ``on_broker``: it is done to a broker, the one that is asked or another one, at one of the MOMENTS.
+    ``on_answer``: the request is handled, and the action applies to its response. ``needs_answer``: requests without a response
+    do not match. ``on_broker``: the action applies to a broker, the one that gets the request or another one, at one of the
+    MOMENTS.
     """
 
     name: str
@@ -124,11 +126,11 @@ MOMENTS: Mapping[str, str] = {
     HANDLED: "is handled, and before it is answered {0}",
     ANSWERED: "is answered, and then {0}",
 }
-"""When an action is done to a broker, as FaultInjected says it."""
+"""The moments at which an action can be applied to a broker, with the text for FaultInjected."""
 
 
 def error_code(value: Any) -> ErrorCode:
-    """The error of that name or number. Raises ValueError, with the nearest name."""
+    """The error with that name or number. Raises ValueError, which suggests the most similar name."""
     if isinstance(value, str):
         if value not in ErrorCode.__members__:
             raise ValueError(f"there is no error {value!r}{suggestion(value, ErrorCode.__members__)}")
@@ -284,7 +286,7 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
 class FaultAction:
     """An action type with its argument. Raises RuleProblems for an invalid argument.
 
-    If it is done to a broker, ``broker_id`` is that one's (None: the one that is asked), and ``moment`` says when.
+    For an action on a broker, ``broker_id`` is its id (None: the broker that gets the request), and ``moment`` says when.
     """
 
     name: str
@@ -311,13 +313,13 @@ class FaultAction:
 
     @property
     def broker_options(self) -> dict[str, Any]:
-        """What is said besides the argument of an action that is done to a broker."""
+        """The ``broker_id`` and ``moment`` of an action on a broker, as far as they are not the defaults."""
         options: dict[str, Any] = {} if self.broker_id is None else {"broker_id": self.broker_id}
         return options if self.moment == ASKED else {**options, "moment": self.moment}
 
     @property
     def on_answer(self) -> bool:
-        """Is the request handled, and the action on its answer?"""
+        """Is the request handled, and the action applied to its response?"""
         return self.type.on_answer or self.moment != ASKED
 
     @property
@@ -335,7 +337,7 @@ class FaultAction:
 
     @property
     def event_text(self) -> str:
-        """What it does to a request, for FaultInjected."""
+        """What the action does to a request, in words, for FaultInjected."""
         broker = "its broker" if self.broker_id is None else f"broker {self.broker_id}"
         argument = (
             named(self.argument) if self.type.argument is _PEER else getattr(self.argument, "name", self.argument)
@@ -344,13 +346,13 @@ class FaultAction:
         return MOMENTS[self.moment].format(text) if self.type.on_broker else text
 
 
-# Error answers.
+# Error responses.
 
 
 def error_reply(call: Call, request: Any, code: ErrorCode) -> Reply | None:
-    """The answer with ``code``, as Kafka's ``getErrorResponse`` makes it. None if there is no place for ``code`` in it.
+    """The error response with ``code``, as Kafka's ``getErrorResponse`` builds it; None if the response has no field for it.
 
-    Examples are a Metadata of an old version that asks for no topic, and a Produce without an answer.
+    Examples are an old Metadata request without topics, and a Produce request with acks=0.
     """
     response: Any
     if request is None and call.api.key == ApiKey.API_VERSIONS:
@@ -366,7 +368,7 @@ def error_reply(call: Call, request: Any, code: ErrorCode) -> Reply | None:
 
 
 def _has_error(message: Any, code: ErrorCode) -> bool:
-    """Has any field of an error code in ``message`` that value?"""
+    """Does any error code field in ``message`` have the value ``code``?"""
     if isinstance(message, tuple):
         return any(_has_error(item, code) for item in message)
     if not dataclasses.is_dataclass(message):
@@ -378,18 +380,19 @@ def _has_error(message: Any, code: ErrorCode) -> bool:
     )
 
 
-# Damaged answers.
+# Damaged responses.
 
 _INT32 = struct.Struct(">i")
 _BODY = 8
-"""The offset of the body, behind the length and the correlation id."""
+"""The offset of the body, after the length and the correlation id."""
 
 _CRC = 17
-"""The offset of the checksum in a batch, behind base offset, length, leader epoch and magic (``DefaultRecordBatch``)."""
+"""The offset of the checksum in a batch, after base offset, length, leader epoch and magic (``DefaultRecordBatch``)."""
 
 
 def damage_reply(how: Damage, call: Call, answer: Reply) -> Reply | RawReply | None:
-    """``answer`` to ``call`` with damage, always the same for the same answer; None if it has nothing to damage."""
+    """``answer``, the response to ``call``, with damage that is the same for the same bytes; None if there is nothing to
+    damage."""
     if how is Damage.CRC:
         response = _with_wrong_checksum(answer.response)
         return None if response is None else Reply(answer.call, response)

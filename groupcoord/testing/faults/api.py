@@ -1,4 +1,5 @@
-"""What a test uses: ``Faults.when(…)``, which adds a rule at once, held requests that can be awaited, and the final check."""
+"""The API for tests (``kafka.faults``): ``Faults.when(…)``, which adds a rule at once, rules that can be awaited and released,
+barriers, and the check at the end."""
 
 import asyncio
 import concurrent.futures
@@ -31,11 +32,11 @@ from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 logger = logging.getLogger(__name__)
 
 RunInServer = Callable[[Callable[[], object]], object]
-"""Runs a function in the thread of the server's loop, and returns when it has run."""
+"""Runs a function in the thread of the server's event loop, and returns when it is done."""
 
 
 class _RuleOfFaults(ActiveRule):
-    """A rule that can be waited for."""
+    """A rule for whose actions a test can wait."""
 
     def __init__(self, rule: Rule, name: str, faults: "FaultRules") -> None:
         super().__init__(rule, name, faults.book)
@@ -45,7 +46,8 @@ class _RuleOfFaults(ActiveRule):
     def _until(
         self, so_many: Callable[[], int], count: int, what: str, timeout_s: float
     ) -> "Iterator[concurrent.futures.Future[None]]":
-        """A future that is done once there are ``count``; a TimeoutError in the block says ``what`` was not, and why not."""
+        """A future that is done when ``so_many()`` reaches ``count``. A TimeoutError in the block becomes a WaitTimeoutError,
+        which says ``what`` did not happen, and the requests that nearly matched."""
         reached: concurrent.futures.Future[None] = concurrent.futures.Future()
 
         def check() -> None:
@@ -72,7 +74,7 @@ class _RuleOfFaults(ActiveRule):
 
 
 async def _done(reached: "concurrent.futures.Future[None]", timeout_s: float) -> None:
-    """Raises TimeoutError; not for what is done already, however short the time."""
+    """Wait for ``reached``. Raises TimeoutError, but not if it is done already, however short the timeout."""
     if not reached.done():
         async with asyncio.timeout(timeout_s):
             await asyncio.wrap_future(reached)
@@ -80,10 +82,10 @@ async def _done(reached: "concurrent.futures.Future[None]", timeout_s: float) ->
 
 @noted
 class AsyncRule(_RuleOfFaults):
-    """A rule of a test with asyncio."""
+    """A rule for a test with asyncio."""
 
     async def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
-        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError, which shows the nearest requests.
+        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError with the requests that nearly matched.
 
         ``timeout`` is in seconds of the event loop.
         """
@@ -94,10 +96,10 @@ class AsyncRule(_RuleOfFaults):
 
 
 class SyncRule(_RuleOfFaults):
-    """A rule of a test without asyncio, in another thread than the server."""
+    """A rule for a test without asyncio, in another thread than the server."""
 
     def acted(self, count: int = 1, *, timeout: float | None = None) -> None:
-        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError, which shows the nearest requests.
+        """Wait until it has acted ``count`` times in all. Raises WaitTimeoutError with the requests that nearly matched.
 
         ``timeout`` is in real seconds.
         """
@@ -107,10 +109,10 @@ class SyncRule(_RuleOfFaults):
 
 
 class _Holding(_RuleOfFaults):
-    """A rule that holds requests, or their answers, until they are released."""
+    """A rule that holds requests or responses until they are released."""
 
     def release(self, *held: HeldRequest) -> None:
-        """Let ``held`` go on, in that order; without arguments, all that wait, in the order they came.
+        """Release ``held``, in that order; without arguments, all that are held, in the order in which they came.
 
         Raises ValueError for one that was released before.
         """
@@ -122,7 +124,7 @@ class _Holding(_RuleOfFaults):
         self._faults.run(release)
 
     def remove(self) -> None:
-        """Hold no more, and release all that wait. It need not have held anything."""
+        """Remove the rule, and release all that it holds. It need not have held anything."""
         super().remove()
         self.release()
 
@@ -135,7 +137,7 @@ class HoldRule(_Holding, AsyncRule):
     """A rule that holds requests, for a test with asyncio."""
 
     async def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until ``count`` requests were held in all; returns those that wait now. Raises WaitTimeoutError.
+        """Wait until ``count`` requests were held in all; returns those that are held now. Raises WaitTimeoutError.
 
         ``timeout`` is in seconds of the event loop.
         """
@@ -150,7 +152,7 @@ class SyncHoldRule(_Holding, SyncRule):
     """A rule that holds requests, for a test without asyncio, in another thread than the server."""
 
     def wait(self, count: int = 1, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until ``count`` requests were held in all; returns those that wait now. Raises WaitTimeoutError.
+        """Wait until ``count`` requests were held in all; returns those that are held now. Raises WaitTimeoutError.
 
         ``timeout`` is in real seconds.
         """
@@ -162,7 +164,7 @@ class SyncHoldRule(_Holding, SyncRule):
 
 @noted
 class Barrier:
-    """A gate: ``size`` requests gather, held back by ``hold``, and go on in the order that the test chooses."""
+    """Holds ``size`` requests by the rule ``hold``, and releases them in the order that the test chooses."""
 
     def __init__(self, hold: HoldRule, size: int) -> None:
         self._hold = hold
@@ -170,16 +172,16 @@ class Barrier:
 
     @property
     def waiting(self) -> tuple[HeldRequest, ...]:
-        """The requests that have gathered so far, in the order in which they came."""
+        """The requests that it holds so far, in the order in which they came."""
         return self._hold.waiting
 
     async def wait(self, *, timeout: float | None = None) -> tuple[HeldRequest, ...]:
-        """Wait until all are there. Raises WaitTimeoutError, which says which requests are."""
+        """Wait until all requests have come. Raises WaitTimeoutError, which lists those that have."""
         await self._hold.wait(self._size, timeout=timeout)
         return self._hold.waiting
 
     def release(self, order: Sequence[int] | None = None) -> None:
-        """Let them go: in the order in which they came, or by these indexes into ``waiting``.
+        """Release the requests: in the order in which they came, or in the ``order`` of these indexes into ``waiting``.
 
         Raises ValueError unless ``order`` names each of them once.
         """
@@ -196,7 +198,7 @@ H = TypeVar("H", bound=_Holding)
 
 
 class FaultsWhen(RuleBuilder[R, H]):
-    """The result of ``faults.when(…)``; the action that follows adds the rule, and a test without one fails."""
+    """The result of ``faults.when(…)``. The action that follows adds the rule; if none follows, the test fails."""
 
     def __init__(self, matcher: RequestMatcher, faults: "FaultRules", rule: type[R], hold: type[H]) -> None:
         self._matcher = matcher
@@ -249,19 +251,19 @@ class FaultRules:
     def layer(
         self, inner: ServedCluster, *, broker: int | None = None, topics: TopicResolver = NO_TOPICS_KNOWN
     ) -> FaultLayer:
-        """A layer with these faults around ``inner``. Set its ``execute_effects`` to that of the server.
+        """A layer with these faults around ``inner``. Its ``execute_effects`` has to be set to that of the server.
 
-        ``broker`` is the id of the first broker for rules, by default its node id.
+        ``broker`` is the id of the first broker in rules, by default its node id.
         """
         return FaultLayer(inner, self.book, broker=inner.config.node_id if broker is None else broker, topics=topics)
 
     def add(self, rule: Rule, name: str | None = None) -> AsyncRule:
-        """Add ``rule`` behind the others; ``name`` is its name in events and complaints."""
+        """Add ``rule`` after the others; ``name`` is its name in events and error texts."""
         return self.add_as(HoldRule if rule.holds else AsyncRule, rule, name)
 
     def add_as(self, of_class: type[R], rule: Rule, name: str | None = None) -> R:
-        """Add ``rule``, as an object ``of_class``, as ``add`` does. Raises RuleProblems if it is about brokers that there are
-        not."""
+        """Add ``rule`` as an instance of ``of_class``; see ``add``. Raises RuleProblems if it names brokers that do not
+        exist."""
         if problems := tuple(broker_problems(rule, self.book.brokers)):
             raise RuleProblems(problems)
         active = of_class(rule, name or self.book.next_name(), self)
@@ -276,14 +278,14 @@ class FaultRules:
 
     @property
     def rules(self) -> tuple[ActiveRule, ...]:
-        """All rules that were added, in order: each with its ``name``, how often it acted (``uses``), and whether it
+        """All rules that were ever added, in order: each with its ``name``, how often it has acted (``uses``), and whether it
         ``is_removed``."""
         return self.book.rules
 
     def explain(
         self, request: Any, *, client_id: str | None = None, version: int | None = None, broker: int = 0
     ) -> str:
-        """What each rule would do with ``request`` if it came now, and why. ``version`` is by default the newest."""
+        """What each rule would do with ``request`` if it were sent now, and why. ``version`` is by default the newest."""
         api = find_api(type(request))
         call = Call(-1, 0, api, api.max_version if version is None else version, client_id, "/127.0.0.1")
         return self.book.explain(
@@ -291,27 +293,27 @@ class FaultRules:
         )
 
     def unused(self) -> list[str]:
-        """In words, each rule that should have acted and did not."""
+        """The rules that should have acted and did not, in words."""
         return self.book.unused()
 
     def log_unused(self) -> None:
-        """Log a warning for each rule that never acted, with the nearest requests; one record for each line."""
+        """Log a warning for each rule that never acted, with the requests that nearly matched; one log record for each line."""
         for why in self.unused():
             for line in why.splitlines():
                 logger.warning("%s", line)
 
     def check(self) -> None:
-        """Raises FaultRulesFailed for rules that never acted, and for functions of rules that raised."""
+        """Raises FaultRulesFailed if a rule never acted, or a function of a rule raised an exception."""
         self.book.check()
 
 
 class Faults(FaultRules):
-    """The rules of a test with asyncio, or of a server."""
+    """The fault rules of a test with asyncio, or of a server."""
 
     def when(
         self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]
     ) -> FaultsWhen[AsyncRule, HoldRule]:
-        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
+        """The condition of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
 
         Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
         """
@@ -332,7 +334,7 @@ class SyncFaults(FaultRules):
     def when(
         self, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]
     ) -> FaultsWhen[SyncRule, SyncHoldRule]:
-        """The first half of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
+        """The condition of a rule for requests of ``api``, or of any API: ``when("Heartbeat", group="app").drop()``.
 
         Takes the fields of RequestMatcher. Raises RuleProblems for conditions that no request can meet.
         """

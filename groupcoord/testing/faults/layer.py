@@ -1,6 +1,6 @@
-"""The layer that applies rules: it matches every request, and acts on the request or on its answer, and emits an event.
+"""FaultLayer, which applies fault rules: it matches every request, acts on the request or its response, and emits an event.
 
-Pure, like the cluster that it is around: no sockets, no clock.
+Pure, like the cluster that it wraps: no sockets, no clock.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
 class FaultEvent(Event):
     """The rule with this ``name`` acted on a request of ``api``.
 
-    ``group`` and ``member`` are the first that the request names; None and ``""`` if there is none.
+    ``group`` and ``member`` are the first that the request names, or None and ``""``.
     """
 
     name: str
@@ -47,33 +47,32 @@ class FaultInjected(FaultEvent):
     action: str
 
     def text(self) -> str:
-        """As of every event."""
+        """As in Event."""
         return f"fault by {self.name}: {self.request} {self.action}"
 
 
 @event_class
 class FaultEnded(FaultEvent):
-    """A request or an answer that was delayed or held for ``held_ms`` goes on."""
+    """A request or response that was delayed or held for ``held_ms`` goes on."""
 
     held_ms: int
 
     def text(self) -> str:
-        """As of every event."""
+        """As in Event."""
         return f"fault by {self.name} is over: {self.request} goes on after {self.held_ms} ms"
 
 
 class _AwaitedAnswer(NamedTuple):
-    """A request on whose answer a rule will act."""
+    """A request to whose response a rule will be applied."""
 
     context: RequestContext
     rule: ActiveRule
 
 
 class FaultLayer(Layer):
-    """Applies the rules of ``book``. ``broker`` is the id of the first broker; ``topics`` resolves ids of topics.
+    """Applies the rules of ``book``. ``broker`` is the id of the first broker; ``topics`` resolves topic ids.
 
-    ``execute_effects`` must be set to that of the server if there are rules that hold requests: it gets the effects of a
-    release.
+    ``execute_effects`` must be set to that of the server if rules hold requests: it is called with the effects of a release.
     """
 
     def __init__(
@@ -84,19 +83,19 @@ class FaultLayer(Layer):
         self.broker = broker
         self.execute_effects: Callable[[list[Effect]], None] | None = None
         self.core: ClusterCore | None = None
-        """Whose brokers rules can do something to."""
+        """The cluster to whose brokers rules can be applied."""
         self.broker_stopped: Callable[[int], None] = lambda _number: None
-        """Told which broker, counted from 0, a rule has ended: its ports and connections are to be closed soon, behind what is
-        to be said yet."""
+        """Called with the number of a broker, counted from 0, that a rule has stopped: its ports and connections are to be
+        closed after pending responses."""
         self._topics = topics
         self._timers = Timers()
         self._awaited: dict[tuple[int, int, int], _AwaitedAnswer] = {}
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """Handle ``request`` by the first rule that matches it, or by the inner layer."""
+        """Handle ``request`` with the first rule that matches it, or pass it to the inner layer."""
         book = self.book
         if self._awaited and (former := self._awaited.pop(_key(call), None)) is not None:
-            former.rule.cancel(former.context)  # connection numbers are used again: the server was restarted
+            former.rule.cancel(former.context)  # after a restart of the server, connection numbers are used again
         if not book.active:
             return self._pass_on(call, request, now_ms)
         context = self._context(call, request, now_ms)
@@ -116,7 +115,7 @@ class FaultLayer(Layer):
         return ctx.effects
 
     def would_act(self, call: Call, request: Any, now_ms: int) -> bool:
-        """Would a rule act on ``request`` if it came now? No rule counts it."""
+        """Would a rule act on ``request`` if it came now? The request is not counted."""
         return self.book.would_match(self._context(call, request, now_ms))
 
     def _context(self, call: Call, request: Any, now_ms: int) -> RequestContext:
@@ -124,14 +123,14 @@ class FaultLayer(Layer):
         return RequestContext(call, request, now_ms, broker=broker, topics=self._topics, start_ms=self.book.start_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire timers of delays and of the inner layer; delays that are due before the first inner timer come before it."""
+        """Fire the timers of delays and of the inner layer; delays that are due before the first inner timer fire before it."""
         inner_ms = self.inner.next_deadline()
         effects = self._fire(now_ms if inner_ms is None else min(inner_ms, now_ms), now_ms)
         effects += self.outgoing(self.inner.expire(now_ms), now_ms)
         return effects + self._fire(now_ms, now_ms)
 
     def next_deadline(self) -> int | None:
-        """When the next timer is due (ms), that of a delay or of the inner layer."""
+        """The time of the next timer (ms), of a delay or of the inner layer."""
         return earlier(self.inner.next_deadline(), self._timers.next_deadline())
 
     def deadline_lower_bound(self) -> int | None:
@@ -143,7 +142,7 @@ class FaultLayer(Layer):
         return list(self._timers.pending())
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """``effects`` of the inner layer, after rules have acted on the answers among them."""
+        """``effects`` of the inner layer, with rules applied to the responses among them."""
         if not self._awaited:
             return effects
         outgoing: list[Effect] = []
@@ -172,7 +171,7 @@ class FaultLayer(Layer):
         ctx.emit(FaultInjected, action=rule.rule.action.event_text, **_event_fields(rule, context))
 
     def _resume(self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, answer: Reply | None) -> None:
-        """Send the answer that was delayed or held if there is one, or else handle the request."""
+        """Send the response that was delayed or held if there is one; otherwise handle the request."""
         ctx.emit(FaultEnded, held_ms=ctx.now_ms - context.held_since_ms, **_event_fields(rule, context))
         if answer is None:
             ctx.effects += self._pass_on(context.call, context.request, ctx.now_ms)
@@ -182,7 +181,7 @@ class FaultLayer(Layer):
     def _act(
         self, action: str, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, answer: Reply | None
     ) -> None:
-        """Do what the rule says to the request, or to ``answer`` if that is given."""
+        """Apply the rule's action to the request, or to ``answer`` if it is given."""
         argument, call = rule.rule.action.argument, context.call
         match action:
             case "refuse":
@@ -203,10 +202,10 @@ class FaultLayer(Layer):
                 self._call_function(ctx, rule, context, call, (context.request,))
             case _:  # drop
                 if not context.expects_answer:
-                    ctx.no_reply(call)  # the client does not wait, so its connection must not either
+                    ctx.no_reply(call)  # the client expects no response, so its connection must not wait for one
 
     def _change_broker(self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext) -> bool:
-        """Do to a broker what the rule says. Was that possible?"""
+        """Apply the rule's action to a broker. Returns whether that was possible."""
         core, action = self.core, rule.rule.action
         if core is None:
             raise AssertionError("a rule about brokers is added where they are known")
@@ -230,7 +229,7 @@ class FaultLayer(Layer):
     def _answered_and_changed(
         self, ctx: HandlerContext, awaited: _AwaitedAnswer, effect: Reply | NoReply
     ) -> list[Effect]:
-        """Do to a broker what the rule says before or after the answer, which is not said by one that is gone."""
+        """Apply the rule's action to a broker before or after it responds. A broker that is stopped before does not respond."""
         context, rule = awaited
         if not self._change_broker(ctx, rule, context) or rule.rule.action.moment == ANSWERED:
             return [effect, *ctx.effects]
@@ -247,7 +246,7 @@ class FaultLayer(Layer):
     def _call_function(
         self, ctx: HandlerContext, rule: ActiveRule, context: RequestContext, call: Call, arguments: Iterable[Any]
     ) -> None:
-        """Answer with the result of the rule's function. If that fails, the client gets an error and the test fails."""
+        """Respond with the result of the rule's function. If it raises, the client gets an error and the test fails."""
         api = call.api
         try:
             response = rule.rule.action.argument(*arguments)
@@ -264,7 +263,7 @@ class FaultLayer(Layer):
     def _answered(
         self, awaited: _AwaitedAnswer, effect: Reply | NoReply | CloseConnection, now_ms: int
     ) -> list[Effect]:
-        """Let the rule act on the answer that it has waited for."""
+        """Apply the rule to the response that it has waited for."""
         context, rule = awaited
         action = rule.rule.action
         ctx = HandlerContext(now_ms, context.call)
@@ -302,11 +301,11 @@ BROKER_CHANGES: Mapping[str, BrokerChange] = {
     "pause_broker": lambda controller, ctx, broker_id, _: controller.pause(ctx, broker_id),
     "cut_off_broker": lambda controller, ctx, broker_id, peer: controller.cut_off(ctx, broker_id, peer),
 }
-"""What is done to a broker, by the name of the action."""
+"""Name of an action on a broker → the function of the controller that does it."""
 
 
 def _key(call: Call) -> tuple[int, int, int]:
-    """Identifies a call. Without its version, because an ApiVersions may be answered in another one."""
+    """Identifies a call, without its version, because ApiVersions may be answered in another version."""
     return call.broker, call.connection_id, call.correlation_id
 
 

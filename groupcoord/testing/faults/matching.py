@@ -1,4 +1,4 @@
-"""Which requests a rule matches, and why a request is not one of them."""
+"""RequestMatcher, the conditions of a fault rule, which also says why a request does not match; and the problems of rules."""
 
 import difflib
 import re
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class RuleProblem(NamedTuple):
-    """What is wrong with ``field``."""
+    """A ``field`` of a rule that is wrong, and why."""
 
     field: str
     text: str
@@ -32,7 +32,7 @@ class RuleProblem(NamedTuple):
 
 
 class RuleProblems(ValueError):
-    """An invalid rule; ``problems`` are all that were found."""
+    """A rule is invalid; ``problems`` are all problems that were found."""
 
     def __init__(self, problems: Iterable[RuleProblem]) -> None:
         self.problems = tuple(problems)
@@ -40,7 +40,7 @@ class RuleProblems(ValueError):
 
     @classmethod
     def one(cls, field: str, text: str) -> "RuleProblems":
-        """Only ``field`` is wrong."""
+        """The problem that one ``field`` is wrong."""
         return cls([RuleProblem(field, text)])
 
 
@@ -51,7 +51,7 @@ class ProblemCollector:
         self._problems: list[RuleProblem] = []
 
     def add(self, field: str, text: str) -> None:
-        """``field`` is wrong."""
+        """Add the problem that ``field`` is wrong."""
         self._problems.append(RuleProblem(field, text))
 
     def read(self, field: str, read: Callable[[], T]) -> T | None:
@@ -65,18 +65,18 @@ class ProblemCollector:
         return None
 
     def raise_if_any(self) -> None:
-        """Raises RuleProblems if there are any."""
+        """Raises RuleProblems if there are problems."""
         if self._problems:
             raise RuleProblems(self._problems)
 
 
 def is_number(value: object) -> bool:
-    """Is it an int and not a bool?"""
+    """Is ``value`` an int, and not a bool?"""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """``; do you mean X?`` with the closest known word; if none is close, the list of a few known words."""
+    """``; do you mean X?`` with the most similar known word; if none is similar, the list of known words, unless it is long."""
     by_folded = {name.lower().replace("_", ""): name for name in known}
     found = difflib.get_close_matches(word.lower().replace("_", ""), by_folded, n=1)
     if found:
@@ -87,13 +87,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 # Values in conditions.
 
 ApiLike = Api | ApiKey | type | str
-"""An API by its descriptor, its key, the class of its requests, or its name."""
+"""An API: its Api object, its key, its request class, or its name."""
 
 _API_BY_NAME = {api.name: api for api in APIS.values()}
 
 
 def find_api(api: ApiLike) -> Api:
-    """The API that ``api`` stands for. Raises ValueError, with a suggestion, for one that is not served."""
+    """The API that ``api`` means. Raises ValueError, with a suggestion, for an API that is not served."""
     if isinstance(api, Api):
         return api
     if isinstance(api, str):
@@ -112,14 +112,14 @@ def find_api(api: ApiLike) -> Api:
 
 
 class NumberRange(NamedTuple):
-    """The numbers from ``first`` to ``last``; None: without end. Written ``3``, ``range(2, 5)``, ``"2-4"`` or ``"3-"``."""
+    """The numbers from ``first`` to ``last`` (None: no end). Written ``3``, ``range(2, 5)``, ``"2-4"`` or ``"3-"``."""
 
     first: int
     last: int | None
 
     @classmethod
     def of(cls, value: object) -> "NumberRange":
-        """Raises ValueError for any other value."""
+        """The range that ``value`` describes. Raises ValueError for any other value."""
         if isinstance(value, NumberRange):
             return value
         if isinstance(value, int) and is_number(value) and value >= 0:
@@ -144,12 +144,12 @@ class NumberRange(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many numbers it has; None: without end."""
+        """How many numbers it has; None if it has no end."""
         return None if self.last is None else self.last - self.first + 1
 
     @property
     def plain(self) -> int | str:
-        """As data: an int or a text."""
+        """The range as data: an int or a text."""
         return self.first if self.size == 1 else str(self)
 
 
@@ -163,7 +163,7 @@ Predicate = Callable[[Any], object]
 
 
 class TopicResolver(NamedTuple):
-    """Resolves topics that requests do not name: topic ids, and the topics of a fetch session."""
+    """Finds the names of topics that a request does not name: by topic id, or by its fetch session."""
 
     name_of: Callable[[uuid.UUID], str | None] = lambda _: None
     fetched_in: Callable[[int], Iterable[str]] = lambda _: ()
@@ -185,11 +185,11 @@ class TopicResolver(NamedTuple):
 NO_TOPICS_KNOWN = TopicResolver()
 
 _SHOWN_CHARACTERS = 300
-"""A Produce may have a megabyte."""
+"""How much of a request's text is shown; a Produce request may have a megabyte."""
 
 
 class RequestContext:
-    """One request as rules see it. What it names is looked up when a rule needs them.
+    """One request, with the groups, members and topics that it names, which are looked up when a rule needs them.
 
     ``start_ms`` is subtracted from times in texts.
     """
@@ -206,10 +206,10 @@ class RequestContext:
     ) -> None:
         self.call = call
         self.request = request
-        """The message in the shape of the newest version; None if it was not parsed (ApiVersions of an unknown version)."""
+        """The message with the fields of the newest version; None if it was not parsed (ApiVersions of an unknown version)."""
         self.at_ms = now_ms
         self.held_since_ms = now_ms
-        """When a rule began to delay or hold the request or its answer."""
+        """When a rule began to delay or hold the request or its response."""
         self.broker = broker
         self._resolver = topics
         self._start_ms = start_ms
@@ -243,7 +243,7 @@ class RequestContext:
 
     @cached_property
     def topics(self) -> tuple[str, ...] | None:
-        """The topics that the request names or reads in its fetch session; None: all topics."""
+        """The topics that the request names, or that are in its fetch session; None: all topics."""
         found = values_of(self.call.api.topics, self.request)
         none_means_all = self.call.api.key == ApiKey.DESCRIBE_TOPIC_PARTITIONS
         if ALL_TOPICS in found or (none_means_all and not found):
@@ -260,7 +260,7 @@ class RequestContext:
 
 
 class MatchConditions(TypedDict, total=False):
-    """What ``when`` takes besides the API; see RequestMatcher."""
+    """The conditions that ``when`` takes besides the API; see RequestMatcher."""
 
     group: str | None
     member: str | None
@@ -274,15 +274,15 @@ class MatchConditions(TypedDict, total=False):
 
 
 ANY = "any"
-"""The name for every API in data."""
+"""Stands for every API in a rule as data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestMatcher:
-    """The conditions of a rule; None: any value. ``api`` None is every API.
+    """The conditions of a rule. None matches any value; ``api`` None matches every API.
 
     ``group``, ``member`` (a member id or a ``group.instance.id``), ``topic`` and ``transactional_id`` match if the request
-    names it, perhaps among others. ``nth`` counts the requests that match all other conditions. Raises RuleProblems for
+    names them, possibly among others. ``nth`` counts the requests that match all other conditions. Raises RuleProblems for
     conditions that no request can meet.
     """
 
@@ -332,7 +332,7 @@ class RequestMatcher:
 
     @classmethod
     def of(cls, api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> "RequestMatcher":
-        """Conditions as a person writes them. Raises RuleProblems."""
+        """The matcher with conditions in any form that ``when`` takes. Raises RuleProblems."""
         problems = ProblemCollector()
         known: dict[str, Any] = {
             name: value for name, value in conditions.items() if name in MatchConditions.__annotations__
@@ -362,7 +362,7 @@ class RequestMatcher:
                 yield name, value.plain if isinstance(value, NumberRange) else value
 
     def mismatches(self, context: RequestContext) -> list[str]:
-        """Why the request does not match; empty if it does. Does not look at ``nth`` and ``where``.
+        """The reasons why the request does not match, apart from ``nth`` and ``where``; empty if it matches.
 
         If it is of another API, that is the only reason.
         """

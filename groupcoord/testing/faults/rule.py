@@ -1,4 +1,4 @@
-"""A rule as a value: which requests, what happens to them, how often; and ``when(…)``, which makes one."""
+"""Rule, a fault rule as a value: its conditions, action and count; and ``when(…)``, which builds one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +33,16 @@ H = TypeVar("H")
 
 ALWAYS: Literal["always"] = "always"
 BROKER_OPTIONS = ("broker_id", "moment")
-"""What an action that is done to a broker may say as data, besides its argument."""
+"""The fields of an action on a broker, in a rule as data, besides its argument."""
 MATCH_FIELDS = ("group", "member", "topic", "transactional_id", "client_id", "version", "nth", "broker")
 """The conditions of a rule as data, besides ``when``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``count`` is how often it acts: a number, ALWAYS, or None: once, or once for each number of ``nth``.
+    """A fault rule. ``count`` is how often it acts: a number, ALWAYS, or None: once, or once for each number of ``nth``.
 
-    Unless it ``is_optional``, a rule that never acts fails the test. Raises RuleProblems for a rule that can never act.
+    A rule that never acts fails the test, unless it ``is_optional``. Raises RuleProblems for a rule that can never act.
     """
 
     matcher: RequestMatcher
@@ -86,14 +86,14 @@ class Rule:
 
     @property
     def limit(self) -> int | None:
-        """How often it acts; None: without limit."""
+        """How often it acts at most; None: no limit."""
         if self.count is None:
             return 1 if self.matcher.nth is None else self.matcher.nth.size
         return None if self.count == ALWAYS else int(self.count)
 
     @property
     def holds(self) -> bool:
-        """Does it hold requests or answers until they are released?"""
+        """Does it hold requests or responses until they are released?"""
         return self.action.name in ("hold", "hold_answer")
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +114,8 @@ class Rule:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Rule":
-        """The inverse of ``to_dict``. Raises RuleProblems with all fields that are wrong, and what would be right."""
+        """The rule that ``data`` describes, as ``to_dict`` writes it. Raises RuleProblems with all wrong fields, and what would
+        be right."""
         problems = ProblemCollector()
         action_type = ACTION_TYPES.get(str(data.get("do")))
         argument = [] if action_type is None or action_type.argument is None else [action_type.argument.name]
@@ -157,7 +158,7 @@ def _action(data: Mapping[str, Any]) -> FaultAction:
 
 
 def broker_problems(rule: Rule, brokers: Sequence[int]) -> Iterator[RuleProblem]:
-    """What is wrong with a rule whose action is done to one of ``brokers``, which are there."""
+    """The problems of a rule with an action on a broker, in a cluster with these ``brokers`` (ids)."""
     action = rule.action
     if not action.type.on_broker:
         return
@@ -181,7 +182,7 @@ def _unknown_field(name: str, known: tuple[str, ...], action_name: Any) -> str:
 class RuleBuilder(ABC, Generic[R, H]):
     """The actions that may follow ``when(…)``. They raise RuleProblems for an invalid argument.
 
-    Those ending in ``_answer`` let the request be handled and act on its answer.
+    Actions that end with ``_answer`` apply to the response; the request is handled.
     """
 
     @abstractmethod
@@ -191,27 +192,27 @@ class RuleBuilder(ABC, Generic[R, H]):
     def _build_hold(self, action: FaultAction) -> H: ...
 
     def refuse(self, code: ErrorCode | int | str) -> R:
-        """Answer with ``code``, in the API's own shape; the request is not handled."""
+        """Respond with the error ``code``; the request is not handled."""
         return self._build(FaultAction("refuse", code))
 
     def refuse_answer(self, code: ErrorCode | int | str) -> R:
-        """Handle the request, and answer with ``code`` instead."""
+        """Handle the request, but respond with the error ``code`` instead."""
         return self._build(FaultAction("refuse_answer", code))
 
     def delay(self, ms: int) -> R:
-        """Handle the request ``ms`` milliseconds later on the clock of the broker."""
+        """Handle the request ``ms`` milliseconds later, on the broker's clock."""
         return self._build(FaultAction("delay", ms))
 
     def delay_answer(self, ms: int) -> R:
-        """Handle the request, and answer ``ms`` milliseconds later on the clock of the broker."""
+        """Handle the request, and respond ``ms`` milliseconds later, on the broker's clock."""
         return self._build(FaultAction("delay_answer", ms))
 
     def drop(self) -> R:
-        """Never handle the request. The client waits, and no later request on its connection is handled either."""
+        """Never handle the request. The client waits; later requests on its connection are not handled either."""
         return self._build(FaultAction("drop"))
 
     def drop_answer(self) -> R:
-        """Handle the request and never answer it."""
+        """Handle the request, and never respond."""
         return self._build(FaultAction("drop_answer"))
 
     def disconnect(self) -> R:
@@ -219,57 +220,57 @@ class RuleBuilder(ABC, Generic[R, H]):
         return self._build(FaultAction("disconnect"))
 
     def disconnect_answer(self) -> R:
-        """Handle the request, and close the connection instead of answering."""
+        """Handle the request, and close the connection instead of responding."""
         return self._build(FaultAction("disconnect_answer"))
 
     def hold(self) -> H:
-        """Handle the request when it is released."""
+        """Hold the request: it is handled when the test releases it."""
         return self._build_hold(FaultAction("hold"))
 
     def hold_answer(self) -> H:
-        """Handle the request, and answer when that is released."""
+        """Handle the request, and hold the response until the test releases it."""
         return self._build_hold(FaultAction("hold_answer"))
 
     def answer(self, fn: AnswerFunction) -> R:
-        """Answer with ``fn(request)``, a response in the newest shape; the request is not handled."""
+        """Respond with ``fn(request)``, a response of the newest version; the request is not handled."""
         return self._build(FaultAction("answer", fn))
 
     def after(self, fn: EditFunction) -> R:
-        """Handle the request, and answer with ``fn(request, answer)`` when its answer comes."""
+        """Handle the request, and respond with ``fn(request, response)``."""
         return self._build(FaultAction("after", fn))
 
     def hide_topic(self) -> R:
-        """Handle a Metadata or DescribeTopicPartitions, and answer as a broker that has not heard of ``topic`` yet.
+        """Respond to a Metadata or DescribeTopicPartitions as a broker whose metadata does not have the rule's ``topic`` yet.
 
-        The rule must be about a topic. So a client sees a topic right after it was created.
+        Clients of a real cluster see this right after a topic was created. The rule must have a ``topic``.
         """
         return self._build(FaultAction("hide_topic"))
 
     def shrink_isr(self, broker_id: int) -> R:
-        """Handle a Metadata or DescribeTopicPartitions, and answer with ISRs of ``topic`` that lack this follower.
+        """Respond to a Metadata or DescribeTopicPartitions with this follower missing in the ISRs of the rule's ``topic``.
 
-        Without a topic, those of every topic. Partitions that the broker leads stay as they are.
+        Without a topic, in those of every topic. Partitions that the broker leads are not changed.
         """
         return self._build(FaultAction("shrink_isr", broker_id))
 
     def corrupt(self, how: Damage | str = Damage.FLIP) -> R:
-        """Handle the request, and damage the bytes of its answer: see Damage."""
+        """Handle the request, and damage the bytes of the response: see Damage."""
         return self._build(FaultAction("corrupt", how))
 
     def kill_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
-        """End a broker without a word: the one that is asked, or ``broker_id``.
+        """Kill a broker: the one that gets the request, or ``broker_id``.
 
-        ``moment`` is ``asked``, before the request is handled; ``handled``, before it is answered; or ``answered``. What a
-        broker that is gone would have said is not said.
+        ``moment`` is ``asked``, before the request is handled; ``handled``, before the response; or ``answered``, after it. A
+        broker that is gone does not respond.
         """
         return self._build(FaultAction("kill_broker", None, broker_id, moment))
 
     def stop_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
-        """Shut a broker down in order; see ``kill_broker``."""
+        """Shut a broker down cleanly; see ``kill_broker``."""
         return self._build(FaultAction("stop_broker", None, broker_id, moment))
 
     def pause_broker(self, broker_id: int | None = None, *, moment: str = ASKED) -> R:
-        """Let a broker say nothing until it is resumed, and then all that it was asked; see ``kill_broker``."""
+        """Suspend a broker until it is resumed, when it handles the requests that came; see ``kill_broker``."""
         return self._build(FaultAction("pause_broker", None, broker_id, moment))
 
     def cut_off_broker(self, peer: int | str, broker_id: int | None = None, *, moment: str = ASKED) -> R:
@@ -290,7 +291,7 @@ class When(RuleBuilder[Rule, Rule]):
 
 
 def when(api: ApiLike | None = None, **conditions: Unpack[MatchConditions]) -> When:
-    """The first half of a rule: ``when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``.
+    """The conditions of a rule: ``when("Heartbeat", group="app").refuse("REBALANCE_IN_PROGRESS")``.
 
     Takes the fields of RequestMatcher. Raises RuleProblems.
     """

@@ -1,4 +1,4 @@
-"""Rules in a YAML file, for ``groupcoord serve --faults``: a list, each rule as ``Rule.to_dict`` writes it.
+"""Reads the YAML file of ``groupcoord serve --faults``: a list of fault rules, each as ``Rule.to_dict`` writes it.
 
 Needs PyYAML (``groupcoord[testing]``).
 """
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class NamedRule(NamedTuple):
-    """A rule and its name, which says where in which file it is."""
+    """A rule and its name, which tells its place in the file."""
 
     name: str
     rule: Rule
 
 
 class RuleFileError(ValueError):
-    """An invalid file of rules. The text has a line for each problem, with its place."""
+    """A rule file is invalid. The text has one line for each problem, with its place."""
 
 
 def load_rules(path: Path | str, brokers: Sequence[int] | None = None) -> list[NamedRule]:
-    """The rules in the file at ``path``, for a cluster of ``brokers``, which are ids; None: of any.
+    """The rules in the file at ``path``, for a cluster with these ``brokers`` (ids; None: any).
 
-    Raises RuleFileError with all its problems, OSError if it cannot be read.
+    Raises RuleFileError with all problems of the file, and OSError if it cannot be read.
     """
     path = Path(path)
     return parse_rules(path.read_text(encoding="utf-8", errors="replace"), str(path), brokers)
@@ -76,7 +76,7 @@ def _rule(data: Any) -> Rule:
 
 
 def _repeated_keys(node: "yaml.Node") -> Iterator[str]:
-    """A problem for each repeated key, of which YAML would silently take the last."""
+    """A problem for each repeated key: YAML would silently take the last value."""
     import yaml  # noqa: PLC0415 - an extra that need not be installed
 
     if isinstance(node, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""The rules of one test or server: which rule acts on a request, and what became of each rule."""
+"""Rulebook, the fault rules of one test or server: finds the rule that acts on a request, and counts what each rule did."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ from groupcoord.testing.faults.matching import RequestContext, RequestMatcher
 from groupcoord.testing.faults.rule import Rule
 
 MAX_NEAR_MISSES = 3
-"""How many near misses of an unused rule are shown."""
+"""How many requests that nearly matched an unused rule are shown."""
 
 
 class FaultRulesFailed(AssertionError):
-    """Rules never acted, or their functions raised; the text says which and why."""
+    """Fault rules never acted, or their functions raised exceptions; the text says which and why."""
 
 
 class NearMiss(NamedTuple):
-    """A request that did not match a rule, and why."""
+    """A request that nearly matched a rule, and why it did not."""
 
     distance: int
     number: int
@@ -28,7 +28,7 @@ class NearMiss(NamedTuple):
 
 
 class HeldRequest:
-    """A request, or the answer to it, that waits to be released. ``resume`` is called with the time of that (ms)."""
+    """A request or response that a rule holds. On its release ``resume`` is called with the time (ms)."""
 
     def __init__(self, context: RequestContext, rule: "ActiveRule", resume: Callable[[int], None]) -> None:
         self.context = context
@@ -45,16 +45,16 @@ class HeldRequest:
 
     @property
     def request(self) -> Any:
-        """The request, in the shape of the newest version."""
+        """The request, with the fields of the newest version."""
         return self.context.request
 
     @property
     def at_ms(self) -> int:
-        """Since when it is held."""
+        """Since when it is held (ms)."""
         return self.context.held_since_ms
 
     def release(self, now_ms: int) -> None:
-        """Let it go on. Raises ValueError if it was released before."""
+        """Release it. Raises ValueError if it was released before."""
         waiting = self.rule.waiting
         if self not in waiting:
             raise ValueError(f"{self} was released before")
@@ -63,15 +63,15 @@ class HeldRequest:
 
 
 class ActiveRule:
-    """A rule in a rulebook and its history. As a context manager it acts until the end of the block, and must act in it."""
+    """A rule in a rulebook, and its history. As a context manager it acts until the end of the block, and must act in it."""
 
     def __init__(self, rule: Rule, name: str, book: "Rulebook") -> None:
         self.rule = rule
         self.name = name
         self.matches = 0
-        """How many requests it took. Some of them may still wait for the answer that it will act on."""
+        """How many requests it has matched, including those to whose response it has yet to be applied."""
         self.uses = 0
-        """How often it acted."""
+        """How often it has acted."""
         self.seen = 0
         """How many requests matched all conditions but ``nth``."""
         self.is_removed = False
@@ -103,12 +103,12 @@ class ActiveRule:
         return self
 
     def optional(self) -> Self:
-        """It need not act."""
+        """Let it be no error if it never acts."""
         self.rule = self.rule.optional()
         return self
 
     def remove(self) -> None:
-        """Act no more, also not on answers that it waits for. It need not have acted."""
+        """Remove it: it no longer acts, also not on responses that it waits for. It need not have acted."""
         self._book.remove(self)
 
     def __enter__(self) -> Self:
@@ -154,17 +154,17 @@ class ActiveRule:
         self._changed()
 
     def cancel(self, context: RequestContext) -> None:
-        """The answer that it waits for will not come."""
+        """Forget the response that it waits for, because it will not come."""
         self._awaited.pop(id(context), None)
 
     def unmatch(self, context: RequestContext, reason: str) -> None:
-        """Undo ``record_match``: the rule cannot act on the request, so the next one counts instead."""
+        """Undo ``record_match``, because the rule cannot act on the request after all."""
         self._awaited.pop(id(context), None)
         self.matches -= 1
         self.record_near_miss(context, [reason])
 
     def record_near_miss(self, context: RequestContext, reasons: list[str]) -> None:
-        """Remember the request if it is among the nearest."""
+        """Remember the request if it is among those that nearly matched."""
         api = self.rule.matcher.api
         if api is not None and context.call.api is not api:
             self._other_apis[context.call.api.name] += 1
@@ -188,18 +188,18 @@ class ActiveRule:
             listener()
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` whenever it has acted or holds one more request; returns a function that ends this."""
+        """Call ``listener`` whenever it has acted or holds one more request; returns a function that removes the listener."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def why_unused(self) -> str | None:
-        """In words, why it never acted; None if it acted, or need not: an optional one, or one that was removed."""
+        """Why it never acted, in words; None if it has acted, is optional, or was removed."""
         if self.uses or self.rule.is_optional or self.is_removed:
             return None
         return "\n".join([f"{self.name} never acted: {self.rule}", *self.near_misses()])
 
     def near_misses(self) -> list[str]:
-        """In words, the answers that it waits for, or the requests that came nearest."""
+        """The responses that it waits for, or the requests that nearly matched, in words."""
         if self._awaited:
             return ["  it waits for the answer to", *(f"    {text}" for text in self._awaited.values())]
         if not self._near_misses:
@@ -220,13 +220,13 @@ class Rulebook:
     def __init__(self, start_ms: int = 0) -> None:
         self.start_ms = start_ms
         self.active: tuple[ActiveRule, ...] = ()
-        """The rules that are not removed. Replaced and never changed, because other threads may read it."""
+        """The rules that are not removed. The tuple is replaced and never changed, because other threads may read it."""
         self.unfinished: list[RequestMatcher] = []
-        """Each ``when(…)`` that no action followed."""
+        """The conditions of each ``when(…)`` without an action."""
         self.failures: list[tuple[ActiveRule, Exception]] = []
-        """Exceptions of functions of rules."""
+        """Exceptions that functions of rules raised."""
         self.brokers: Sequence[int] = ()
-        """The ids of the brokers to which something can be done."""
+        """The ids of the brokers to which rules can be applied."""
         self._all: list[ActiveRule] = []
 
     def __repr__(self) -> str:
@@ -238,27 +238,27 @@ class Rulebook:
         return tuple(self._all)
 
     def next_name(self) -> str:
-        """The name of the next rule, unless it is given one."""
+        """The default name of the next rule."""
         return f"rule {len(self._all) + 1}"
 
     def add(self, rule: Rule, name: str | None = None) -> ActiveRule:
-        """Add ``rule`` behind the others."""
+        """Add ``rule`` after the others."""
         active = ActiveRule(rule, name or self.next_name(), self)
         self.append(active)
         return active
 
     def append(self, active: ActiveRule) -> None:
-        """Add ``active`` behind the others."""
+        """Add ``active`` after the others."""
         self._all.append(active)
         self.active += (active,)
 
     def remove(self, active: ActiveRule) -> None:
-        """Let ``active`` act no more. It need not have acted."""
+        """Remove ``active``: it no longer acts. It need not have acted."""
         active.is_removed = True
         self.active = tuple(other for other in self.active if other is not active)
 
     def clear(self, start_ms: int) -> None:
-        """Forget all rules, and let none of them act any more; times in texts count from ``start_ms`` on."""
+        """Remove and forget all rules; times in texts count from ``start_ms`` on."""
         for active in self._all:
             active.is_removed = True
             active.waiting = ()
@@ -266,7 +266,7 @@ class Rulebook:
         self.active, self.unfinished, self.failures, self._all = (), [], [], []
 
     def match(self, context: RequestContext) -> ActiveRule | None:
-        """The first rule that matches the request. All rules that match count it for ``nth``."""
+        """The first rule that matches the request; every rule whose other conditions match counts it for ``nth``."""
         found: ActiveRule | None = None
         for active in self.active:
             if active.is_used_up:
@@ -286,7 +286,7 @@ class Rulebook:
         return found
 
     def would_match(self, context: RequestContext) -> bool:
-        """Does a rule match the request? Nothing counts it."""
+        """Does a rule match the request? The request is not counted."""
         return any(
             not active.is_used_up
             and not self._mismatches(active, context)
@@ -295,7 +295,7 @@ class Rulebook:
         )
 
     def _mismatches(self, active: ActiveRule, context: RequestContext) -> list[str]:
-        """Why the request does not match, regardless of ``nth``; empty if it does. Keeps what ``where`` raises."""
+        """Why the request does not match, regardless of ``nth``; empty if it matches. Records what ``where`` raises."""
         matcher, action = active.rule.matcher, active.rule.action
         reasons = matcher.mismatches(context)
         if reasons:
@@ -317,15 +317,15 @@ class Rulebook:
         return []
 
     def record_failure(self, active: ActiveRule, error: Exception) -> None:
-        """A function of ``active`` raised ``error``. It is reported at the end."""
+        """Record that a function of ``active`` raised ``error``, for ``check`` to report."""
         self.failures.append((active, error))
 
     def unused(self) -> list[str]:
-        """In words, each rule that should have acted and did not."""
+        """The rules that should have acted and did not, in words."""
         return [why for active in self._all if (why := active.why_unused()) is not None]
 
     def check(self) -> None:
-        """Raises FaultRulesFailed for rules that never acted, and for functions that raised."""
+        """Raises FaultRulesFailed if a rule never acted, a function raised, or a ``when(…)`` has no action."""
         texts = [f"{active.name}: a function of {active.rule} raised {error!r}" for active, error in self.failures]
         texts += [
             f"{matcher} says nothing that is to happen: add an action, such as .drop()" for matcher in self.unfinished
@@ -336,7 +336,7 @@ class Rulebook:
             raise FaultRulesFailed("\n".join(["fault rules:", *texts])) from cause
 
     def explain(self, context: RequestContext) -> str:
-        """What each rule would do with the request if it came now, and why."""
+        """What each rule would do with the request if it were sent now, and why."""
         lines = [str(context)]
         found: ActiveRule | None = None
         for active in self._all:
@@ -357,7 +357,7 @@ class Rulebook:
 
 
 def _number_mismatch(active: ActiveRule, number: int) -> list[str]:
-    """Why the rule does not act on the ``number``-th request that matches its other conditions; empty if it does."""
+    """Why ``nth`` excludes the ``number``-th request that matches the other conditions; empty if it does not."""
     nth = active.rule.matcher.nth
     if nth is None or number in nth:
         return []

@@ -1,6 +1,7 @@
-"""What happened in a test, in order, with causes; it can be asserted on, read, drawn, explained and saved.
+"""The trace of a cluster: every request, response and event in order, with its cause; for assertions, reading, diagrams,
+explanations and files.
 
-A ``TracingLayer`` around the node of a server tells a ``Trace`` everything. docs/trace.md shows it, with the form of its file.
+A ``TracingLayer`` around the cluster reports everything to a ``Trace``. docs/trace.md is the guide, with the file format.
 """
 
 from groupcoord.testing.trace.events import (

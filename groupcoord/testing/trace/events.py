@@ -1,4 +1,4 @@
-"""What a trace knows beside the events of the pure parts: connections, requests and their ends, timers, admin actions."""
+"""TraceEntry, and the trace's own event types: connections, requests and responses, timers, admin actions, appended records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from groupcoord.client.member.listener_events import MemberEvent
 from groupcoord.core.events import Event, event_class
 
 Detail = str | int | bool | None | tuple["Detail", ...]
-"""What a detail of a request or an answer may be: plain values that JSON has a word for, and tuples of them."""
+"""The value of a detail of a request or response: a JSON scalar, or a tuple of such values."""
 
 
 @event_class
 class ConnectionOpened(Event):
-    """A client is connected; ``connection_id`` is the server's number for the connection."""
+    """A client has connected; ``connection_id`` is the server's number of the connection."""
 
     connection_id: int
     client_host: str
@@ -24,7 +24,7 @@ class ConnectionOpened(Event):
 
 @event_class
 class ConnectionClosed(Event):
-    """A connection is gone; ``reason`` says why, as far as that is known."""
+    """A connection was closed; ``reason`` says why, if that is known."""
 
     connection_id: int
     client_host: str
@@ -37,12 +37,12 @@ class ConnectionClosed(Event):
 
 @event_class
 class RequestEvent(Event):
-    """A request or what became of it.
+    """The base of the events about a request.
 
-    ``api`` and ``version`` are those of the request, ``connection_id`` and ``correlation_id`` say which it is. ``group``,
-    ``member``, ``instance_id`` and ``generation`` are what it speaks of, ``""``, None and -1 where it speaks of none. Of a
-    ConsumerGroupHeartbeat, ``generation`` is the member epoch.
-    ``details`` are further fields worth seeing, by Kafka's names.
+    ``connection_id`` and ``correlation_id`` identify the request. ``group``, ``member``, ``instance_id`` and ``generation`` are
+    what it is about; ``""``, None and -1 if it names none. For a ConsumerGroupHeartbeat, ``generation`` is the member epoch.
+
+    ``details`` are other relevant fields, by Kafka's names.
     """
 
     api: str
@@ -58,13 +58,13 @@ class RequestEvent(Event):
 
     @property
     def client_name(self) -> str:
-        """The client, as people call it."""
+        """The client id, or the number of the connection if there is none."""
         return self.client_id or f"connection {self.connection_id}"
 
 
 @event_class
 class RequestReceived(RequestEvent):
-    """A client asks. ``frame`` is the request as bytes, in hexadecimal digits; only a detailed trace has it."""
+    """A request was received. ``frame`` are its bytes in hexadecimal digits; only a detailed trace has them."""
 
     details: Mapping[str, Detail] = field(default_factory=dict)
     frame: str | None = None
@@ -82,11 +82,11 @@ class RequestReceived(RequestEvent):
 
 @event_class
 class ResponseSent(RequestEvent):
-    """A request is answered, ``took_ms`` after it came.
+    """A response was sent, ``took_ms`` after its request came.
 
-    ``error`` is Kafka's name of the first error in the answer, wherever it stands; ``NONE`` if there is none, ``RAW`` where a
-    fault put mere bytes in its place. ``member`` and ``generation`` are what the answer says, or else what the request said.
-    ``frame`` is the answer as bytes, in hexadecimal digits; only a detailed trace has it.
+    ``error`` is Kafka's name of the first error anywhere in the response; ``NONE`` if there is none, ``RAW`` if a fault rule
+    replaced the response by bytes. ``member`` and ``generation`` are those of the response, or of the request if the response
+    has none. ``frame`` are the bytes of the response in hexadecimal digits; only a detailed trace has them.
     """
 
     error: str
@@ -108,7 +108,7 @@ class ResponseSent(RequestEvent):
 
 @event_class
 class RequestUnanswered(RequestEvent):
-    """A request is done with and gets no answer: a Produce with acks=0, or one whose connection is closed for it."""
+    """A request ended without a response: a Produce with acks=0, or one after which the connection was closed."""
 
     reason: str
 
@@ -117,14 +117,14 @@ class RequestUnanswered(RequestEvent):
 
 
 AppendedRecord = tuple[int, str, str | None]
-"""The offset of a record of a coordinator, and its key and value in words; no value is a tombstone."""
+"""The offset of a record of a coordinator, and its key and value in words; a value of None is a tombstone."""
 
 
 @event_class
 class RecordsAppended(Event):
-    """The log of ``partition`` of ``topic`` has grown from ``base_offset`` to ``end_offset``, which is the next record's.
+    """Records were appended to a partition's log, from ``base_offset`` up to ``end_offset`` (exclusive).
 
-    Of ``__consumer_offsets`` and ``__transaction_state`` the first hundred ``records`` are told.
+    For ``__consumer_offsets`` and ``__transaction_state``, ``records`` are the first hundred of them.
     """
 
     topic: str
@@ -144,9 +144,9 @@ class RecordsAppended(Event):
 
 @event_class
 class ClusterDescribed(Event):
-    """The brokers (id, host, port, rack), and the topics with the leader and the end offset of each partition, as they are now.
+    """The present brokers (id, host, port, rack), and topics with the leader and the end offset of each partition.
 
-    ``settings`` are a few properties of the brokers (milliseconds).
+    ``settings`` are a few broker configs (milliseconds).
     """
 
     brokers: tuple[tuple[int, str, int, str | None], ...]
@@ -176,7 +176,7 @@ class TimerExpired(Event):
 
 @event_class
 class AdminActionRun(Event):
-    """Something outside the protocol did it: a test, a start-up, a tool."""
+    """An action outside the protocol: of a test, of a start-up, of a tool."""
 
     action: str
 
@@ -196,7 +196,7 @@ class ServerFailed(Event):
 
 @event_class
 class UnknownEvent(Event):
-    """An event read from a file whose type is not known here: ``name`` says which, ``told`` is its text."""
+    """An event of an unknown type, read from a file: ``name`` is the type, ``told`` its text."""
 
     name: str
     told: str
@@ -210,7 +210,7 @@ NO_GENERATION = -1
 RAW = "RAW"
 CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat"
 EPOCH_WORDS = {0: "to join", -1: "to leave", -2: "to leave for now"}
-"""What a member says by its epoch, where that is none (KIP-848)."""
+"""The meaning of member epochs that are not epochs (KIP-848)."""
 
 
 def _host(client_host: str) -> str:
@@ -236,12 +236,11 @@ def _plain(value: Detail) -> str:
 
 @dataclass(eq=False, slots=True, repr=False)
 class TraceEntry:
-    """``seq`` counts from 1. ``cause`` is the ``seq`` of the entry that made it happen, None if that is not in the trace.
+    """An event in a trace. ``seq`` counts from 1. ``cause`` is the ``seq`` of the entry that caused it, None if unknown.
 
-    ``answers`` is, for the end of a request, the ``seq`` of the request; ``consequences`` are those of which this one is
-    the ``cause``. ``since_start_ms`` counts from the start of the trace on the clock of the server, ``at_ms`` is the time on
-    that clock. ``real_ms`` are the milliseconds that had passed in the real world since the trace was begun: on a clock that a
-    test moves, they say what took long.
+    For the end of a request, ``answers`` is the ``seq`` of the request. ``consequences`` are the entries that this one caused.
+    ``at_ms`` is the time on the server's clock, ``since_start_ms`` the time since the start of the trace on that clock.
+    ``real_ms`` is the real time since the start of the trace (milliseconds), which shows what took long on a manual clock.
     """
 
     seq: int
@@ -254,7 +253,7 @@ class TraceEntry:
 
     @property
     def at_ms(self) -> int:
-        """When it happened (ms), on the clock of the server."""
+        """When it happened (ms), on the server's clock."""
         return self.event.at_ms
 
     @property
@@ -264,17 +263,17 @@ class TraceEntry:
 
     @property
     def group(self) -> str:
-        """The group it is about, or ``""``."""
+        """The group that it is about, or ``""``."""
         return getattr(self.event, "group", "")
 
     def shares_cause(self, other: "TraceEntry") -> bool:
-        """Did one and the same thing make both happen? Where the trace does not have it, equal causes are taken for one."""
+        """Do both entries have the same cause? If the trace does not have the causes, they are compared by value."""
         if self.cause is None and other.cause is None:
             return self.event.cause == other.event.cause
         return self.cause == other.cause
 
     def concerns(self, group: str) -> bool:
-        """Is it about ``group``, or about several groups and this is one of them, or is it a timer of it?"""
+        """Is it about ``group``, alone or among others, or about a timer of it?"""
         if self.group:
             return self.group == group
         details = getattr(self.event, "details", {})
@@ -285,9 +284,9 @@ class TraceEntry:
         )
 
     def text(self, *, links: bool = True, real: bool = False) -> str:
-        """``#12 @3000 orders PreparingRebalance → CompletingRebalance gen=1  ← #9``: number, milliseconds since the start, the
-        group, what happened, and what made it happen. Without ``links`` there are no numbers in it. With ``real`` the real
-        milliseconds stand behind those of the clock: ``@3000 (17 ms)``."""
+        """``#12 @3000 orders PreparingRebalance → CompletingRebalance gen=1  ← #9``: number, milliseconds since the start,
+        group, event, and cause. Without ``links`` the numbers of entries are left out. With ``real`` the real milliseconds
+        follow those of the clock: ``@3000 (17 ms)``."""
         text = self.event.text()
         if isinstance(self.event, MemberEvent):
             text = f"{self.event.member or 'newcomer'}: {text}"

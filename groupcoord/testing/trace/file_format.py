@@ -1,7 +1,8 @@
-"""A trace as a file: lines of JSON whose form docs/trace.md promises, written and read back.
+"""The file format of traces, JSON Lines as documented in docs/trace.md: writing and reading.
 
-The first line says what follows; each other line is an entry. A field that a newer version of the schema adds is a reason for
-a new ``VERSION``; a new type of event, or a new field of one, is not: readers must ignore what they do not know.
+The first line is a header (schema, version, start time, dropped events); every other line is an entry. ``VERSION`` changes when
+the fields of the entries themselves change. New event types, and new fields of an event, do not change it: readers must ignore
+unknown ones.
 """
 
 import dataclasses
@@ -36,16 +37,16 @@ _UNNAMED = (
     trace.RequestEvent,
     trace.UnknownEvent,
 )
-"""What no file names: bases, and what stands for the unknown."""
+"""Event types that are not in files: base classes, and UnknownEvent."""
 
 TYPES: dict[str, type[Event]] = {}
-"""The types of events by their names in a file: where they are defined, and the name of the class."""
+"""Event types by their names in a file: a prefix for the part that defines them, and the class name."""
 
 
 def register(prefix: str, *kinds: type[Event]) -> None:
-    """Make events of ``kinds`` known as ``prefix.NAME``, so that they can be saved and loaded.
+    """Register event types as ``prefix.NAME``, so that they can be saved and loaded.
 
-    Raises ValueError for a name that is taken by another class.
+    Raises ValueError if another class has the name.
     """
     for kind in kinds:
         name = f"{prefix}.{kind.__name__}"
@@ -72,7 +73,7 @@ for _prefix, _module in {
 
 
 def name_of(kind: type[Event]) -> str:
-    """The name of ``kind`` in a file. Raises ValueError for one that is not known."""
+    """The name of the event type ``kind`` in a file. Raises ValueError for one that is not registered."""
     if kind is trace.UnknownEvent:
         return "trace.UnknownEvent"
     for name, known in TYPES.items():
@@ -82,22 +83,22 @@ def name_of(kind: type[Event]) -> str:
 
 
 def own_fields(kind: type[Event]) -> tuple[str, ...]:
-    """The fields that ``kind`` has beside those of every event."""
+    """The fields of ``kind``, without those of every event."""
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in ("at_ms", "cause"))
 
 
 def lines(entries: Iterable[TraceEntry], *, start_ms: int | None, dropped: Mapping[str, int]) -> Iterator[str]:
-    """The lines of the file, each with its end. Raises ValueError for unknown types of events, TypeError for values that JSON
-    does not know."""
+    """The lines of the file, each with its line end. Raises ValueError for unknown event types, TypeError for values that JSON
+    cannot represent."""
     header = {"schema": SCHEMA, "version": VERSION, "start_ms": start_ms, "dropped": dict(dropped)}
     for line in (header, *map(entry_as_json, entries)):
         yield f"{json.dumps(line, ensure_ascii=False)}\n"
 
 
 def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]]:
-    """(start of the trace, how many events of each type it had dropped, its entries).
+    """Read a file: (start of the trace, number of dropped events by type, entries).
 
-    Raises OSError, and ValueError, with the number of the line, for a file that is no trace, or of another version.
+    Raises OSError, and ValueError, with the line number, for a file that is not a trace or of another version.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -129,7 +130,7 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
 
 
 def entry_as_json(entry: TraceEntry) -> dict[str, Any]:
-    """The line of ``entry``, as JSON has it. Raises ValueError for an unknown type of event."""
+    """The JSON object of ``entry``. Raises ValueError for an unknown event type."""
     event = entry.event
     if isinstance(event, trace.UnknownEvent):
         name, fields = event.name, event.fields
@@ -169,12 +170,12 @@ def _entry_of(line: dict[str, Any], start_ms: int) -> TraceEntry:
 
 @functools.cache
 def _hints(name: str) -> dict[str, Any]:
-    """The types of the fields of events of that name; looked up once, as a file has many entries of few types."""
+    """The types of the fields of that event type; cached, because a file has many entries of few types."""
     return typing.get_type_hints(TYPES[name])
 
 
 def _value(hint: Any, value: Any) -> Any:
-    """``value`` as JSON has it, as a field of type ``hint`` has it: lists are tuples, names are enumerators."""
+    """The JSON ``value`` converted to the type ``hint``: lists to tuples, texts to enum members."""
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
     args = get_args(hint)

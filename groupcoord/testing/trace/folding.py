@@ -1,7 +1,5 @@
-"""What changed nothing, folded: heartbeats that were fine, fetches that found nothing and commits of what was committed are one
-line for each client.
-
-The text of a trace and its diagram fold alike.
+"""Folds requests without effect into one line for each client: successful heartbeats, empty fetches, and commits of offsets
+that are already committed. For the text of a trace and its diagram.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,21 +18,21 @@ from groupcoord.testing.trace.events import (
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment
 
 _OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
-"""What members ask for themselves; LeaveGroup may be an administrator's."""
+"""Requests that come only from the member itself; LeaveGroup may come from an administrator."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuietExchanges:
-    """Requests of one kind and one client that changed nothing, and their answers, with nothing between them but the like."""
+    """Requests of one API and one client without effect, and their responses, with only such requests between them."""
 
     api: str
     who: str
-    """The member, by its short name, or else the client."""
+    """The short name of the member, or the client if there is none."""
     client: str
-    """The client that spoke, as ``client_names`` calls it."""
+    """The client, as ``client_names`` names it."""
     requests: tuple[TraceEntry, ...]
     at_ms: int
-    """When the last of them, or of what is folded beside them, happened: milliseconds since the start of the trace."""
+    """When the last of them, or of the requests folded with them, happened: milliseconds since the start of the trace."""
 
     @property
     def words(self) -> str:
@@ -47,9 +45,9 @@ class QuietExchanges:
         return f"{times}{self.api} of {self.who}, {outcome}{since}"
 
     def text(self, *, links: bool = True, real: bool = False) -> str:
-        """``#31–#64 @51000 17 times …``: the numbers of the first and the last request, milliseconds since the start, what it
-        was. Without ``links`` there are no numbers of entries in it; with ``real`` the real milliseconds until the last request
-        stand behind those of the clock."""
+        """``#31–#64 @51000 17 times …``: the numbers of the first and the last request, milliseconds since the start, and the
+        words. Without ``links`` the numbers of entries are left out; with ``real`` the real milliseconds of the last request
+        follow those of the clock."""
         first, last = self.requests[0].seq, self.requests[-1].seq
         numbers = f"#{first} " if first == last else f"#{first}–#{last} "
         real_time = f" ({self.requests[-1].real_ms} ms)" if real else ""
@@ -57,7 +55,7 @@ class QuietExchanges:
 
 
 def folded(entries: Sequence[TraceEntry], names: ShortMemberNames) -> Iterator[TraceEntry | QuietExchanges]:
-    """``entries`` in their order; those that changed nothing are folded, where the last of their kind stands."""
+    """``entries`` in order, with runs of requests without effect folded; they come where their last one was."""
     clients = client_names(entries, names)
     quiet = _quiet(entries)
     for changed_nothing, run in groupby(entries, key=lambda entry: entry.seq in quiet):
@@ -110,7 +108,7 @@ def _quiet(entries: Sequence[TraceEntry]) -> frozenset[int]:
 
 
 def _commits_of_what_was_committed(entries: Iterable[TraceEntry]) -> dict[int | None, int]:
-    """From requests to their commits that tell nothing new: nothing else has happened to the group since the one before."""
+    """Requests → their OffsetsCommitted entries that change nothing: no other event of the group came since the last commit."""
     known: dict[str, dict[tuple[str, int], int]] = {}
     found: dict[int | None, int] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""The events of one group in a trace, and what led to each of its generations and epochs."""
+"""GenerationHistory: the events of one group in a trace, and which of them led to each of its generations and epochs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ from groupcoord.testing.trace.events import RequestReceived, ResponseSent, Trace
 from groupcoord.testing.trace.text_formatting import listed
 
 _NEWS = (MemberJoined, MemberRemoved, StaticMemberReplaced)
-"""What has a part in a generation though another thing started its rebalance."""
+"""Events that belong to a generation even if its rebalance had started before."""
 
 
 class Beginning(NamedTuple):
-    """``entry`` says the beginning of generation ``number``, or of that epoch of a consumer group (KIP-848)."""
+    """``entry`` is the beginning of generation ``number``, or of that epoch of a consumer group (KIP-848)."""
 
     number: int
     entry: TraceEntry
@@ -43,11 +43,11 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GenerationStart:
-    """What led to a generation.
+    """The rebalance that led to a generation.
 
     ``start`` is the entry of its RebalanceStarted, None if the trace does not have it; ``trigger`` are the entries of the same
-    cause just before; ``meanwhile`` are those between ``start`` and ``end``; ``end`` is the entry that says that the generation
-    began, was empty, or got stuck.
+    cause just before it; ``end`` is the entry with which the generation began, was empty, or got stuck; ``meanwhile`` are the
+    entries between ``start`` and ``end``.
     """
 
     start: TraceEntry | None
@@ -58,17 +58,17 @@ class GenerationStart:
 
     @property
     def generation(self) -> int:
-        """Its number."""
+        """The number of the generation."""
         return _generation(self.end) or 0
 
     @property
     def at_once(self) -> bool:
-        """Did what started the rebalance end it, too?"""
+        """Did the cause that started the rebalance also end it?"""
         return self.start is not None and self.start.shares_cause(self.end)
 
 
 class GenerationHistory:
-    """What ``entries`` say about ``group``."""
+    """The history of ``group`` in ``entries``."""
 
     def __init__(self, entries: Sequence[TraceEntry], group: str) -> None:
         self.group = group
@@ -76,12 +76,12 @@ class GenerationHistory:
         self.entries = [
             entry for entry in entries if isinstance(entry.event, GroupEvent) and entry.event.group == group
         ]
-        """Those of the group's own events."""
+        """The entries of the group's events."""
         self._by_seq = {entry.seq: entry for entry in entries}
         self._places = {entry.seq: place for place, entry in enumerate(self.entries)}
 
     def unknown_text(self) -> str:
-        """That the trace knows nothing of the group, but of which others; ``""`` if it does."""
+        """The text that the trace has no events of the group, and of which groups it has some; ``""`` if it has."""
         if self.entries:
             return ""
         others = groups_of(self._all)
@@ -90,12 +90,12 @@ class GenerationHistory:
 
     @property
     def generations(self) -> tuple[int, ...]:
-        """Those whose beginning is in the trace, in order."""
+        """The generations whose beginning is in the trace, in order."""
         return tuple(dict.fromkeys(begun.number for begun in self.beginnings() if not begun.is_epoch))
 
     @property
     def epochs(self) -> tuple[int, ...]:
-        """Those whose beginning is in the trace, in order."""
+        """The epochs whose beginning is in the trace, in order."""
         return tuple(dict.fromkeys(begun.number for begun in self.beginnings() if begun.is_epoch))
 
     def beginnings(self) -> Iterator[Beginning]:
@@ -112,9 +112,9 @@ class GenerationHistory:
                     yield last
 
     def led_to(self, made_by: TraceEntry) -> tuple[Beginning, ...]:
-        """What began because of ``made_by``, which is a request, a timer or an action, or what followed from one.
+        """The generations and epochs that began because of ``made_by``: a request, timer or action, or a consequence of one.
 
-        A generation is also of those who came and went while the group waited for its members.
+        Members that came and went while the group waited for its members count as causes of a generation, too.
         """
         root = made_by.seq if made_by.cause is None else made_by.cause
         return tuple(
@@ -134,7 +134,7 @@ class GenerationHistory:
             yield from (entry for entry in self.entries[start + 1 : end] if isinstance(entry.event, _NEWS))
 
     def generation_start(self, generation: int, *, until: TraceEntry | None = None) -> GenerationStart | None:
-        """What led to ``generation``, to the last one with that number up to ``until``; None if the trace does not have it."""
+        """What led to ``generation``, the last one with that number up to ``until``; None if the trace does not have it."""
         places = [
             place
             for place, entry in enumerate(self.entries)
@@ -172,7 +172,7 @@ class GenerationHistory:
         return None
 
     def generation_before(self, entry: TraceEntry) -> tuple[int, TraceEntry] | None:
-        """The last generation that began before ``entry``, and the entry of that."""
+        """The last generation that began before ``entry``, and the entry of its beginning."""
         for earlier in reversed(self.entries):
             if earlier.seq < entry.seq and isinstance(earlier.event, GenerationStarted):
                 return earlier.event.generation, earlier
@@ -185,21 +185,21 @@ class GenerationHistory:
         return begun.members if isinstance(begun, GenerationStarted) else ()
 
     def leader_before(self, entry: TraceEntry) -> str:
-        """Who led before ``entry``; ``""`` if that is not in the trace."""
+        """The leader before ``entry``; ``""`` if it is not in the trace."""
         for earlier in reversed(self.entries):
             if earlier.seq < entry.seq and isinstance(earlier.event, GenerationStarted | LeaderElected):
                 return earlier.event.leader
         return ""
 
     def id_assigned_before(self, member: str, before: TraceEntry) -> TraceEntry | None:
-        """The last entry before another one that says that ``member`` was given its id."""
+        """The last MemberIdAssigned of ``member`` before the entry ``before``."""
         for entry in reversed(self.entries):
             if entry.seq < before.seq and isinstance(entry.event, MemberIdAssigned) and entry.event.member == member:
                 return entry
         return None
 
     def joined_before(self, member: str, before: TraceEntry) -> MemberJoined | ConsumerMemberJoined | None:
-        """How ``member`` came, the last time before an entry."""
+        """The last join event of ``member`` before the entry ``before``."""
         for entry in reversed(self.entries):
             event = entry.event
             if (
@@ -211,11 +211,11 @@ class GenerationHistory:
         return None
 
     def made_by(self, entry: TraceEntry) -> TraceEntry | None:
-        """The entry of what caused ``entry``, if the trace has it."""
+        """The entry that caused ``entry``, if the trace has it."""
         return None if entry.cause is None else self._by_seq.get(entry.cause)
 
     def of_member(self, member: str, before: TraceEntry) -> list[TraceEntry]:
-        """The requests and answers of ``member`` before an entry, the last one first."""
+        """The requests and responses of ``member`` before the entry ``before``, the last one first."""
         return [
             entry
             for entry in reversed(self._all)
@@ -225,31 +225,31 @@ class GenerationHistory:
         ]
 
     def answer_to(self, request: TraceEntry) -> ResponseSent | None:
-        """The answer to ``request``, if there is one."""
+        """The response to ``request``, if there is one."""
         for entry in self._all:
             if entry.answers == request.seq and isinstance(entry.event, ResponseSent):
                 return entry.event
         return None
 
     def loaded_with(self, entry: TraceEntry) -> ShardLoaded | None:
-        """That groups were read back, if ``entry`` is a consequence of it."""
+        """The ShardLoaded event that has the same cause as ``entry``, if there is one."""
         for other in self._all:
             if isinstance(other.event, ShardLoaded) and other.shares_cause(entry):
                 return other.event
         return None
 
     def was_loaded_at(self, at_ms: int) -> bool:
-        """Were groups read back at that time on the clock?"""
+        """Was a shard loaded at that time on the clock?"""
         return any(isinstance(entry.event, ShardLoaded) and entry.at_ms == at_ms for entry in self._all)
 
 
 def groups_of(entries: Sequence[TraceEntry]) -> tuple[str, ...]:
-    """The groups of which ``entries`` have events of the coordinator, in the order of the first of these."""
+    """The groups of which ``entries`` have coordinator events, in the order of their first events."""
     return tuple(dict.fromkeys(entry.event.group for entry in entries if isinstance(entry.event, GroupEvent)))
 
 
 def heard_last_ms(removed: TraceEntry) -> int | None:
-    """When a member whose session ran out was heard last (ms on the clock); None if it was removed for another reason."""
+    """When the session of a removed member was last restarted (ms on the clock); None if it did not time out."""
     match removed.event:
         case MemberRemoved(how=Departure.SESSION_OVER, cause=TimerFired(due_ms=due_ms), timeout_ms=int(timeout_ms)):
             return due_ms - timeout_ms
@@ -258,7 +258,7 @@ def heard_last_ms(removed: TraceEntry) -> int | None:
 
 
 def _generation(entry: TraceEntry) -> int | None:
-    """The generation that ``entry`` says the beginning of."""
+    """The generation whose beginning ``entry`` is; None if it is not one."""
     match entry.event:
         case GenerationStarted(generation=generation) | RebalanceStuck(generation=generation):
             return generation

@@ -1,6 +1,6 @@
 """Compares a text or a trace with a golden file, after replacing ids and ports; ``--rewrite-golden`` writes the file.
 
-Rewrite a golden file only if you can say of each changed line why it is right.
+Rewrite a golden file only if you can say why each changed line is right.
 """
 
 import difflib
@@ -16,9 +16,9 @@ OPTION = "--rewrite-golden"
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What ``pattern`` finds differs from run to run: each distinct text becomes ``<name-1>``, ``<name-2>`` …
+    """Replaces texts that differ from run to run: each distinct match of ``pattern`` becomes ``<name-1>``, ``<name-2>`` …
 
-    If the pattern has a group ``value``, only that is replaced. Unless ``numbered``, all become ``<name>``.
+    If the pattern has a group ``value``, only that is replaced. Unless ``numbered``, all matches become ``<name>``.
     """
 
     name: str
@@ -29,29 +29,29 @@ class Replacement:
 UUIDS = Replacement("id", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"))
 """Random ids, and with them the random part of member ids."""
 PORTS = Replacement("port", re.compile(r"(?:\b\d{1,3}(?:\.\d{1,3}){3}|\blocalhost|\]):(?P<value>\d{1,5})\b"))
-"""Ports behind addresses."""
+"""Ports of addresses."""
 TIMES = Replacement(
     "time", re.compile(r"(?m)(?:^|(?<=\s))@(?P<value>\d+)\b|\b(?P<other>[\d,]*\d(?:\.\d+)? m?s)\b"), numbered=False
 )
-"""Moments and durations: for tests on a clock that runs by itself. A clock that the test moves shows the same each time."""
+"""Times and durations, for tests on a real clock; on a manual clock they are the same in each run."""
 
 RULES = (UUIDS, PORTS)
 
 
 class _Mode:
-    """A plain function has no other way to pytest's options."""
+    """The pytest option, as a global, because ``assert_golden`` is a plain function without access to pytest."""
 
     rewriting = False
 
 
 def rewrite(add_cleanup: Callable[[Callable[[], None]], None]) -> None:
-    """Let ``assert_golden`` write files from now on. ``add_cleanup`` is given what ends that: that of pytest's config."""
+    """Make ``assert_golden`` write files from now on. ``add_cleanup`` of pytest's config gets the function that ends it."""
     before, _Mode.rewriting = _Mode.rewriting, True
     add_cleanup(lambda: setattr(_Mode, "rewriting", before))
 
 
 def normalised(text: str, rules: Sequence[Replacement] = RULES) -> str:
-    """``text`` with what the ``rules`` find replaced."""
+    """``text`` with the matches of ``rules`` replaced."""
     for rule in rules:
         seen: dict[str, str] = {}
 
@@ -67,10 +67,10 @@ def normalised(text: str, rules: Sequence[Replacement] = RULES) -> str:
 
 
 def assert_golden(actual: Trace | str, path: str | Path, *, rules: Sequence[Replacement] = RULES) -> None:
-    """Compare ``actual`` with the file at ``path``, both normalised by ``rules``; a trace by its text without links.
+    """Compare ``actual`` with the file at ``path``, both normalised by ``rules``; of a trace, its text without links.
 
-    Raises AssertionError with the differing lines, or if there is no such file. With ``--rewrite-golden`` the file is written
-    instead.
+    Raises AssertionError with the differing lines, or if the file does not exist. With ``--rewrite-golden`` the file is
+    written instead.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     path = Path(path)

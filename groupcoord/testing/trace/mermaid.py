@@ -1,7 +1,7 @@
-"""A trace as a sequence diagram in Mermaid's language, which GitHub draws.
+"""Draws a trace as a Mermaid sequence diagram, which GitHub renders.
 
-Participants are the clients and the coordinator; arrows are requests and answers, notes are what happened in between. Time
-stands in bars over all of them, in seconds since the start of the trace.
+Participants are the clients and the coordinator; arrows are requests and responses, notes are events. Notes over all
+participants give the time in seconds since the start of the trace.
 """
 
 import re
@@ -39,7 +39,7 @@ NOTE_WIDTH = 60
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One line of the diagram: who takes part (participants' keys), the line with ``{}`` for them, and when (ms)."""
+    """One line of the diagram: its time (ms), the line with ``{}`` in place of the client, and the client, if there is one."""
 
     at_ms: int
     line: str
@@ -47,7 +47,7 @@ class _Step:
 
 
 def sequence_diagram(entries: Sequence[TraceEntry], names: ShortMemberNames, *, limit: int = LIMIT) -> str:
-    """The diagram of ``entries``; of more than ``limit`` steps the last ones, with a note that says how many were left out."""
+    """The diagram of ``entries``, at most the last ``limit`` steps; a note says how many were left out."""
     artist = _DiagramBuilder(entries, names)
     steps = list(artist.steps(folded(entries, names)))
     left_out = max(len(steps) - limit, 0)
@@ -87,9 +87,9 @@ class _DiagramBuilder:
                     client = self._clients[event.connection_id]
                     yield _Step(at_ms, self._arrow(event, client), client)
                 case ConnectionOpened() | ConnectionClosed():
-                    continue  # it comes and goes with its client; the text of a trace has it
+                    continue  # participants stand for connections; the text of a trace has these events
                 case RequestRefused():
-                    continue  # the answer says it
+                    continue  # the response says it
                 case MemberEvent(member=member):
                     client = self._names.of(member)
                     if client in self._clients.values():
@@ -132,7 +132,7 @@ class _DiagramBuilder:
         return _broken(self._names.shortened(text))
 
     def _what(self, entry: TraceEntry) -> str:
-        """What happened, with the group where there are several."""
+        """The text of the event, with the group if the diagram has several."""
         text = entry.event.text()
         if not entry.group:
             return text
@@ -141,7 +141,7 @@ class _DiagramBuilder:
 
 
 def escape(text: str) -> str:
-    """``text`` so that Mermaid shows it and does not obey it: what is special to it goes as the number of the character."""
+    """``text`` with the characters that are special to Mermaid replaced by their character codes."""
     text = " ".join(text.split()) or "\N{NO-BREAK SPACE}"
     escaped = "".join(f"#{ord(letter)};" if letter in _SPECIAL else letter for letter in text)
     if _OBEYED_AT_START.match(escaped):
@@ -165,5 +165,5 @@ _OBEYED_AT_START = re.compile("(no)?wrap:")
 
 
 def _broken(text: str) -> str:
-    """A note in lines that fit beside a diagram."""
+    """``text`` broken into lines of at most NOTE_WIDTH characters."""
     return "<br/>".join(escape(line) for line in textwrap.wrap(text, NOTE_WIDTH))

@@ -1,6 +1,6 @@
-"""What a trace shows of a request or an answer: its group and member, its error, and a few fields by Kafka's names.
+"""Summarises requests and responses for the trace: the group and member, the error, and a few fields by Kafka's names.
 
-Records, metadata and assignments are bytes on the wire; only what a person can read is kept of them, so a trace stays small.
+Of records, metadata and assignments, which are bytes on the wire, only readable parts are kept, so that a trace stays small.
 """
 
 import dataclasses
@@ -17,19 +17,19 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.testing.trace.events import NO_GENERATION, Detail
 
 TopicName = Callable[[uuid.UUID], str | None]
-"""The name of the topic with an id, or None: newer versions of some APIs name topics by their ids."""
+"""Topic id → name of the topic, or None: newer versions of some APIs use topic ids."""
 
 Details = Iterator[tuple[str, Detail]]
 
 SHOWN = 20
-"""How many partitions, topics or members of one request are shown; of the rest only the number."""
+"""How many partitions, topics or members of one request are shown; of the others only the number."""
 
 
 _GENERATIONS = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
 
 
 class RequestSubject(NamedTuple):
-    """The group and member that a message is about; ``""``, None and -1 where it names none."""
+    """The group and member that a message is about; ``""``, None and -1 if it names none."""
 
     group: str
     member: str
@@ -38,7 +38,7 @@ class RequestSubject(NamedTuple):
 
 
 def subject_of(message: Any) -> RequestSubject:
-    """The group and member that ``message`` is about. One that names several is about none of them."""
+    """The group and member that ``message`` is about; empty if it names several groups."""
     api = API_BY_REQUEST.get(type(message))
     groups = () if api is None else values_of(api.groups, message)
     group = str(groups[0]) if len(groups) == 1 else ""
@@ -61,12 +61,12 @@ def error_of(response: Any) -> str:
 
 
 def request_details(request: Any, topic_name: TopicName) -> dict[str, Detail]:
-    """The fields of ``request`` worth seeing."""
+    """The relevant fields of ``request``."""
     return _shown(_OF_REQUESTS.get(type(request), _of_topics)(request, topic_name))
 
 
 def response_details(response: Any, topic_name: TopicName) -> dict[str, Detail]:
-    """The fields of ``response`` worth seeing."""
+    """The relevant fields of ``response``."""
     details = _OF_RESPONSES.get(type(response))
     return {} if details is None else _shown(details(response, topic_name))
 
@@ -116,7 +116,7 @@ def _of_commit(request: m.OffsetCommitRequest, topic_name: TopicName) -> Details
 
 
 def _unless_one(groups: Iterable[str]) -> Details:
-    """The groups that a request names; the subject of a request says of a single one which it is."""
+    """The groups that a request names, unless it is a single one, which RequestSubject already has."""
     names = tuple(groups)
     if len(names) != 1:
         yield "groups", names
@@ -199,7 +199,7 @@ def _of_markers(request: m.WriteTxnMarkersRequest, _: TopicName) -> Details:
 
 
 def _of_topics(request: Any, topic_name: TopicName) -> Details:
-    """Of anything else: the topics it names; null means all of them."""
+    """For all other requests: the topics that it names; null means all topics."""
     topics = getattr(request, "topics", ())
     if topics is None:
         yield "topics", "all"
@@ -207,7 +207,7 @@ def _of_topics(request: Any, topic_name: TopicName) -> Details:
         yield "topics", tuple(_name(topic, topic_name) for topic in topics)
 
 
-# Answers.
+# Responses.
 
 
 def _of_joined(response: m.JoinGroupResponse, _: TopicName) -> Details:
@@ -304,11 +304,11 @@ _OF_RESPONSES: Mapping[type[Any], Callable[[Any, TopicName], Details]] = {
     m.SyncGroupResponse: _of_synced,
 }
 
-# Their parts.
+# Fields.
 
 
 def _errors(message: Any) -> Iterator[int]:
-    """Every error code in ``message``: its own, then those of its parts, in order."""
+    """Every error code in ``message``: its own, then those of nested messages, in order."""
     yield getattr(message, "error_code", 0) or getattr(message, "partition_error_code", 0)
     for name in _parts(type(message)):
         for part in getattr(message, name) or ():
@@ -316,7 +316,7 @@ def _errors(message: Any) -> Iterator[int]:
 
 
 def _parts(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of ``kind`` that may hold messages; looked up once."""
+    """The fields of ``kind`` that may contain messages; cached."""
     if kind not in _PARTS:
         fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         _PARTS[kind] = tuple(field.name for field in fields if "tuple" in str(field.type))
@@ -336,7 +336,7 @@ def _placed(topics: Iterable[Any], topic_name: TopicName, value: str = "") -> tu
 
 
 def _numbered(topics: Iterable[Any], topic_name: TopicName) -> tuple[str, ...]:
-    """``orders-0`` for each partition of topics whose partitions are but numbers."""
+    """``orders-0`` for each partition of topics whose partitions are plain numbers."""
     return tuple(f"{_name(topic, topic_name)}-{number}" for topic in topics for number in topic.partitions)
 
 
@@ -357,12 +357,12 @@ def _index(partition: Any) -> Any:
 
 
 def _first(message: Any, fields: Iterable[str]) -> Any:
-    """The value of the one of ``fields`` that ``message`` has: Kafka's names for the same thing differ by API."""
+    """The value of the first of ``fields`` that ``message`` has: Kafka's field names for the same thing differ by API."""
     return next(getattr(message, field) for field in fields if hasattr(message, field))
 
 
 def _subscribed(request: m.JoinGroupRequest) -> tuple[str, ...] | None:
-    """The topics of the protocol it likes best; None if they cannot be known."""
+    """The topics of the member's preferred protocol; None if they cannot be decoded."""
     if request.protocol_type != PROTOCOL_TYPE or not request.protocols:
         return None
     try:
@@ -372,7 +372,7 @@ def _subscribed(request: m.JoinGroupRequest) -> tuple[str, ...] | None:
 
 
 def _assigned(data: bytes) -> tuple[str, ...] | None:
-    """The partitions of an assignment of consumers; None if it is something else."""
+    """The partitions of a consumer's assignment; None if ``data`` is something else."""
     if not data:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Text for people: short names of members, instead of the forty characters of a member id; times, counts and lists."""
+"""Formatting for readable texts: short names of members in place of member ids of forty characters; times, counts and lists."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,14 @@ from groupcoord.core.events import Requested
 from groupcoord.testing.trace.events import TraceEntry
 
 LETTERS = 4
-"""How many characters of the random part of a member id tell members of one client id apart, or more if need be."""
+"""How many characters of a member id's random part distinguish members of one client id; more if needed."""
 
 
 class ShortMemberNames:
-    """The names of all members that ``entries`` introduce.
+    """Short names for all members in ``entries``.
 
-    A member is called by its instance id or else the id of its client; if several member ids were made of the same, each has
-    the beginning of its random part behind it.
+    The name is the instance id, or else the client id; if several members share it, the start of the member id's random part
+    is appended.
     """
 
     def __init__(self, entries: Iterable[TraceEntry]) -> None:
@@ -38,16 +38,16 @@ class ShortMemberNames:
         for base, members in of_base.items():
             self._names |= {members[0]: base} if len(members) == 1 and base else _told_apart(base, members)
 
-        # A member of a consumer group makes its id itself, and it may be a single letter.
+        # A member of a consumer group chooses its member id, which may be a single letter.
         ids = "|".join(map(re.escape, sorted(self._names, key=len, reverse=True)))
         self._ids = re.compile(rf"(?<![\w-])(?:{ids})(?![\w-])") if ids else None
 
     def of(self, member: str) -> str:
-        """The name of ``member``; its id if nothing more is known."""
+        """The short name of ``member``; the member id itself if it has none."""
         return self._names.get(member, member)
 
     def shortened(self, text: str) -> str:
-        """``text`` with names for all member ids in it, where they stand as words."""
+        """``text`` with all member ids in it, where they are whole words, replaced by short names."""
         return text if self._ids is None else self._ids.sub(lambda found: self._names[found[0]], text)
 
 
@@ -65,7 +65,7 @@ def duration(ms: int) -> str:
 
 
 def moment(since_start_ms: int) -> str:
-    """``61.2 s``: to the millisecond where that says something, and to a tenth of a second at least."""
+    """``61.2 s``: with one to three decimals, as many as needed for milliseconds."""
     text = f"{since_start_ms / 1000:,.3f}"
     return f"{text[:-2]}{text[-2:].rstrip('0')} s"
 

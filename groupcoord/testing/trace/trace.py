@@ -1,4 +1,5 @@
-"""Everything that happened, in order, with causes; a trace can be queried, read as text, drawn, explained and saved."""
+"""Trace, all events of a cluster in order, with their causes, to query, print, draw, explain and save; and Selection, the
+result of a query."""
 
 import dataclasses
 import difflib
@@ -45,15 +46,15 @@ _ENDS = (ResponseSent, RequestUnanswered)
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 SHOWN = 5
-"""How many entries an assertion shows of those that nearly fit, or that should not."""
+"""How many entries the text of a failed assertion shows, of those that nearly match or that should not."""
 
 _MISSING = object()
 
 
 class Selection(Sequence[E_co], Generic[E_co]):
-    """The events of ``kind`` whose fields are as ``match`` says, in the order of the trace.
+    """The events of ``kind`` whose fields have the values in ``match``, in order.
 
-    It is what the trace had when it was asked. ``dropped`` is how many events of that kind the trace no longer has.
+    It does not change when the trace grows. ``dropped`` is how many events of that kind the trace has dropped.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Selection(Sequence[E_co], Generic[E_co]):
         self._all = tuple(candidates)
         self._candidates = tuple(entry for entry in candidates if isinstance(entry.event, kind))
         self.entries = tuple(entry for entry in self._candidates if not self._differences(entry.event))
-        """The entries of the events, with their places, causes and consequences."""
+        """The trace entries of the events, with their numbers, causes and consequences."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -88,33 +89,33 @@ class Selection(Sequence[E_co], Generic[E_co]):
 
     @property
     def wanted(self) -> str:
-        """What was asked for, in words."""
+        """The query in words."""
         match = ", ".join(f"{name}={_value(value)}" for name, value in self._match.items())
         return self._kind.__name__ + (f" with {match}" if match else "")
 
     @property
     def first(self) -> E_co:
-        """The first of the events. Raises AssertionError if there is none."""
+        """The first event. Raises AssertionError if there is none."""
         self._expect(len(self) > 0, "at least one", sure=True)
         return self[0]
 
     @property
     def last(self) -> E_co:
-        """The last of the events. Raises AssertionError if there is none."""
+        """The last event. Raises AssertionError if there is none."""
         self._expect(len(self) > 0, "at least one", sure=True)
         return self[-1]
 
     def one(self) -> E_co:
-        """The only one of the events. Raises AssertionError if there is none, or more than one, or that cannot be known."""
+        """The only event. Raises AssertionError if there is not exactly one, or if the trace has dropped such events."""
         self._expect(len(self) == 1, "one", sure=False)
         return self[0]
 
     def none(self) -> None:
-        """Raises AssertionError if there is any of these events, or that cannot be known."""
+        """Raises AssertionError if there is such an event, or if the trace has dropped such events."""
         self._expect(not self, "no", sure=False)
 
     def _expect(self, fulfilled: bool, how_many: str, *, sure: bool) -> None:
-        """``sure`` is what cannot be refuted by an event that the trace no longer has."""
+        """Raise AssertionError unless ``fulfilled``; unless ``sure``, also if dropped events could change the result."""
         __tracebackhide__ = True  # pytest shows the line of the test
         if fulfilled and (sure or not self._dropped):
             return
@@ -143,7 +144,7 @@ class Selection(Sequence[E_co], Generic[E_co]):
             yield from (f"      {difference}" for difference in differences)
 
     def _differences(self, event: Event) -> list[str]:
-        """In which fields ``event`` is not as wanted, in words."""
+        """The fields of ``event`` that do not match, in words."""
         differences = []
         for name, wanted in self._match.items():
             actual = getattr(event, name, _MISSING)
@@ -158,7 +159,7 @@ class Selection(Sequence[E_co], Generic[E_co]):
 
 
 def check_fields(kind: type[Event], names: Sequence[str]) -> None:
-    """Raises TypeError for a name of which no event of ``kind`` has a field, with the names that come nearest."""
+    """Raises TypeError, which suggests similar names, if no event of ``kind`` has a field of one of ``names``."""
     known = sorted(_fields(kind))
     for name in names:
         if name not in known:
@@ -179,18 +180,18 @@ def _value(value: Any) -> str:
 
 
 def _name(predicate: Callable[..., Any]) -> str:
-    """``<lambda> in line 12`` or the name of a function."""
+    """``<lambda> of line 12``, or the name of a function."""
     name: str = getattr(predicate, "__name__", repr(predicate))
     code = getattr(predicate, "__code__", None)
     return f"{name} of line {code.co_firstlineno}" if code is not None and name == "<lambda>" else name
 
 
 class Trace:
-    """Collects events: call it with each, as a listener or from a TracingLayer. It may be read from any thread meanwhile.
+    """Collects events: it is called with each, as a listener or by a TracingLayer. It may be read from any thread.
 
-    At most ``limit`` entries are kept. Requests, answers and connections are dropped first, the oldest first, until they are
-    less than half; then whatever is oldest. ``start_ms`` is the time from which its seconds count, by default that of the
-    first event. ``monotonic_ns`` is a clock of the real world (nanoseconds), from which entries have their ``real_ms``.
+    At most ``limit`` entries are kept. Requests, responses and connections are dropped first, the oldest first, while they are
+    more than half; then the oldest entries of any kind. ``start_ms`` is the time from which its seconds count, by default that
+    of the first event. ``monotonic_ns`` is a real-time clock (nanoseconds) for the ``real_ms`` of entries.
     """
 
     def __init__(
@@ -213,12 +214,12 @@ class Trace:
         self._last_seq = 0
         self._listeners: tuple[Callable[[], None], ...] = ()
         self._roots: dict[Hashable, int] = {}
-        """The entries that may be causes, by what causes say of them, or by the cause itself: see ``_roots_of``."""
+        """The entries that may be causes, by the keys with which causes refer to them: see ``_roots_of``."""
 
     # Collecting.
 
     def __call__(self, event: Event) -> None:
-        """``event`` happened."""
+        """Add ``event``."""
         with self._lock:
             if self.start_ms is None:
                 self.start_ms = event.at_ms
@@ -238,9 +239,9 @@ class Trace:
         return seq
 
     def on_entry(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` with every new entry, which it finds by ``after``; returns a function that ends this.
+        """Call ``listener`` for every new entry, which it can get by ``after``; returns a function that removes the listener.
 
-        It is called while the trace is locked, so it must do no more than note that there is something to read.
+        It is called while the trace is locked, so it may only note that there is something to read.
         """
         self._listeners += (listener,)
 
@@ -250,7 +251,7 @@ class Trace:
         return end
 
     def insert(self, entry: TraceEntry) -> None:
-        """Put ``entry``, whose links are known, behind all others, as is done when a trace is read back."""
+        """Append ``entry``, whose links are known already, as when a trace is loaded from a file."""
         self._entries[entry.seq] = entry
         self._last_seq = entry.seq
         if isinstance(entry.event, _REQUESTS_AND_CONNECTIONS):
@@ -273,9 +274,9 @@ class Trace:
                 del self._roots[root]
 
     def _cause_of(self, event: Event) -> int | None:
-        """The entry of what made ``event`` happen; timers and admin actions get one with their first event.
+        """The number of the entry that caused ``event``; timers and admin actions get an entry with their first event.
 
-        A firing and an action are told from others, which may be equal, by the identity of the object that stands for them.
+        Different timers or actions may compare equal, so they are distinguished by the identity of their cause object.
         """
         cause = event.cause
         match cause:
@@ -311,7 +312,7 @@ class Trace:
         return iter(self.entries())
 
     def __getitem__(self, seq: int) -> TraceEntry:
-        """The entry with that number. Raises KeyError, which says so, if it was dropped."""
+        """The entry with that number. Raises KeyError if it was dropped or never existed."""
         with self._lock:
             try:
                 return self._entries[seq]
@@ -331,9 +332,9 @@ class Trace:
         group: str | None = None,
         transaction: str | None = None,
     ) -> tuple[TraceEntry, ...]:
-        """The entries from ``since`` to ``until``, both included, that are about ``group``, or about a transactional id.
+        """The entries from ``since`` to ``until``, both included; only those about ``group`` or ``transaction``, if given.
 
-        What is about neither and made one of them happen is there, too, such as an action of the test.
+        Their causes are included, too, such as an action of the test.
         """
         with self._lock:
             all_entries: Sequence[TraceEntry] = tuple(self._entries.values())
@@ -349,7 +350,7 @@ class Trace:
         )
 
     def after(self, seq: int) -> list[TraceEntry]:
-        """The entries behind the one with the number ``seq``, without a look at those before it."""
+        """The entries after number ``seq``, in time proportional to their number."""
         with self._lock:
             return list(takewhile(lambda entry: entry.seq > seq, reversed(self._entries.values())))[::-1]
 
@@ -359,20 +360,20 @@ class Trace:
         return self._last_seq
 
     def entry(self, event: Event) -> TraceEntry:
-        """The entry of ``event``. Raises LookupError if it has none, or no longer."""
+        """The entry of ``event``. Raises LookupError if it has none or was dropped."""
         for entry in self.entries():
             if entry.event is event:
                 return entry
         raise LookupError(f"the trace has no entry of {event!r}")
 
     def dropped_of(self, kind: type[Event] = Event) -> int:
-        """How many events of ``kind`` the trace no longer has."""
+        """How many events of ``kind`` were dropped."""
         with self._lock:
             return sum(count for each, count in self._dropped.items() if issubclass(each, kind))
 
     @property
     def dropped(self) -> int:
-        """How many entries the trace no longer has."""
+        """How many entries were dropped."""
         return self.dropped_of()
 
     @overload
@@ -382,9 +383,9 @@ class Trace:
     def of(self, kind: type[E], /, **match: Any) -> Selection[E]: ...
 
     def of(self, kind: type[Any] = Event, /, **match: Any) -> Selection[Any]:
-        """The events of ``kind`` whose fields have the values in ``match``; a value that can be called is a predicate.
+        """The events of ``kind`` whose fields have the values in ``match``; a callable value is a predicate.
 
-        Raises TypeError for a field that no such event has.
+        Raises TypeError for an unknown field.
         """
         check_fields(kind, tuple(match))
         return Selection(self.entries(), kind, match, self.dropped_of(kind))
@@ -404,12 +405,11 @@ class Trace:
         real: bool = False,
         fold: bool = False,
     ) -> str:
-        """The entries for people, one a line; with ``limit`` only the last lines. See ``TraceEntry.text`` for ``links`` and
+        """The entries as text, one in a line; with ``limit`` only the last lines. See ``TraceEntry.text`` for ``links`` and
         ``real``.
 
-        ``short`` puts the names of members in the place of their ids: that of the client, as far as it is the only one. With
-        ``fold``, what changed nothing is one line for each client: heartbeats that were fine, fetches that found nothing, and
-        commits of what was committed.
+        ``short`` replaces member ids by short names: the client id, if it is unique. ``fold`` shows requests without effect in
+        one line for each client: successful heartbeats, empty fetches, and commits of offsets that are already committed.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         names = ShortMemberNames(self.entries() if short else ())
@@ -430,23 +430,23 @@ class Trace:
         until: Moment | None = None,
         limit: int = mermaid.LIMIT,
     ) -> str:
-        """A sequence diagram in Mermaid's language, which GitHub draws: clients and the coordinator, and what happens.
+        """A Mermaid sequence diagram, which GitHub renders: clients, the coordinator, requests and events.
 
-        Heartbeats, fetches and commits that change nothing are drawn as one. With more than ``limit`` steps, the last ones are.
+        Requests without effect are folded. At most the last ``limit`` steps are drawn.
         """
         names = ShortMemberNames(self.entries())
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         return mermaid.sequence_diagram(entries, names, limit=limit)
 
     def groups(self) -> tuple[str, ...]:
-        """The groups of which the trace has events of the coordinator, in the order of the first of these."""
+        """The groups of which the trace has coordinator events, in the order of their first events."""
         return groups_of(self.entries())
 
     def generations(self, group: str, *, cause: TraceEntry | Event | None = None) -> tuple[int, ...]:
-        """The generations of ``group`` whose beginning the trace has, in order; of a consumer group (KIP-848) its epochs.
+        """The generations of ``group`` whose beginning the trace has, in order; for a consumer group (KIP-848) its epochs.
 
-        With ``cause`` those to which that led: a request, a timer, an action, or what followed from it. Raises LookupError if
-        the trace has no entry of ``cause``.
+        With ``cause`` (a request, timer, action, or a consequence of one) only those to which it led. Raises LookupError if the
+        trace has no entry of ``cause``.
         """
         history = GenerationHistory(self.entries(), group)
         begun = history.beginnings() if cause is None else history.led_to(self._entry_of(cause))
@@ -464,19 +464,20 @@ class Trace:
         cause: TraceEntry | Event | None = None,
         transaction: str | None = None,
     ) -> str:
-        """Why ``generation`` of ``group`` began, or why it is at ``epoch`` as a consumer group (KIP-848), in words.
+        """Explains in words why ``generation`` of ``group`` began, or ``epoch`` of a consumer group (KIP-848).
 
-        By default it is the newest of either. ``generation`` may be an epoch, too. What else can be asked about a group:
+        By default the newest one. ``generation`` may be an epoch, too. Instead, one of these can be asked about a group:
 
-        - ``member``: how it came, left or changed what it wants the last time, and what that led to. It is a member id, an
-          instance id, a client id or the name that ``text`` gives a member; of several it is who did so last.
-        - ``lost=("orders", 3)``, ``got=("orders", 3)``: why ``member``, or whoever it was, last lost or got that partition.
-        - ``cause``, an entry or an event: why each generation or epoch began to which that led, in a line each.
+        - ``member``: how it last joined, left or changed its subscription, and what that led to. It is a member id, instance
+          id, client id or the short name in ``text``; if several members match, the one with the last such change.
+        - ``lost=("orders", 3)``, ``got=("orders", 3)``: why ``member``, or any member, last lost or got that partition.
+        - ``cause``, an entry or an event: why each generation or epoch to which it led began, one in a line.
 
-        Of a ``transaction`` (a transactional id): why it was aborted, and why its producer or a zombie was refused; it is the
-        newest that was aborted, or else the newest.
+        For a ``transaction`` (a transactional id): why its last aborted transaction, or else its last one, ended as it did, and
+        why its producer or a zombie was refused.
 
-        Raises LookupError, which says what is known, if the trace does not have it, and TypeError unless it is asked one thing.
+        Raises LookupError, which says what is known, if the trace does not have it, and TypeError unless exactly one thing is
+        asked.
         """
         asked = [
             "generation" if generation is not None else "",
@@ -524,11 +525,11 @@ class Trace:
     # As a file.
 
     def save(self, path: str | Path) -> None:
-        """Write the trace to ``path``: one line of JSON for each entry, as docs/trace.md says."""
+        """Write the trace to ``path``, in the file format of docs/trace.md (JSON Lines)."""
         Path(path).write_text("".join(self.lines()), encoding="utf-8")
 
     def lines(self) -> Iterator[str]:
-        """The lines that ``save`` writes, each with its end."""
+        """The lines that ``save`` writes, each with its line end."""
         entries = self.entries()
         with self._lock:
             dropped = {file_format.name_of(kind): count for kind, count in self._dropped.items()}
@@ -536,7 +537,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
-        """Read back what ``save`` wrote. Raises ValueError for a file that is none, or of another version."""
+        """Load a trace that ``save`` has written. Raises ValueError for a file that is not a trace or of another version."""
         start_ms, dropped, entries = file_format.read(Path(path))
         trace = cls(limit=max(LIMIT, len(entries)), start_ms=start_ms)
         trace._dropped.update(dropped)
@@ -547,14 +548,14 @@ class Trace:
 
 
 def _of_group(entries: Sequence[TraceEntry], group: str) -> list[TraceEntry]:
-    """Those that are about it, and what made them happen: requests, with their answers, timers and actions."""
+    """The entries about ``group``, and their causes: requests, with their responses, timers and actions."""
     about = {entry.seq for entry in entries if entry.concerns(group)}
     causes = {entry.cause for entry in entries if entry.seq in about} - {None}
     return [entry for entry in entries if entry.seq in about or {entry.seq, entry.answers} & causes]
 
 
 def _epoch_meant(history: GenerationHistory, generation: int | None) -> int | None:
-    """The epoch that ``generation`` is, or that is the newest if it is None; None if that is a generation, or unknown."""
+    """``generation``, or the newest beginning if it is None, if that is an epoch; otherwise None."""
     if generation is not None:
         return generation if generation in history.epochs and generation not in history.generations else None
     *_, newest = [None, *history.beginnings()]
@@ -570,7 +571,7 @@ def _checked(partition: TopicPartition, argument: str) -> TopicPartition:
 
 
 def _roots_of(event: Event) -> tuple[Hashable, ...]:
-    """By what a cause names this event; nothing for what is never a cause."""
+    """The keys by which causes refer to this event; empty if it can never be a cause."""
     match event:
         case RequestReceived():
             return ((event.connection_id, event.correlation_id),)

@@ -1,4 +1,4 @@
-"""The layer that tells a trace all that passes between a server and its cluster."""
+"""TracingLayer, which reports all requests, responses and events between a server and its cluster to a trace."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, Origin, RawReply, Reply
 from groupcoord.core.events import AdminAction, Cause, Event
 from groupcoord.protocol.framing import encode_request, encode_response
-from groupcoord.testing.trace.cluster_watch import ClusterWatch
+from groupcoord.testing.trace.detailed_trace import ClusterWatch
 from groupcoord.testing.trace.events import (
     NO_GENERATION,
     RAW,
@@ -30,7 +30,7 @@ from groupcoord.testing.trace.request_summary import (
 
 
 class _OpenRequest(NamedTuple):
-    """A request that waits for its end."""
+    """A request that has no response yet."""
 
     at_ms: int
     subject: RequestSubject
@@ -38,15 +38,15 @@ class _OpenRequest(NamedTuple):
 
 _CLIENT = AdminAction("a client")
 FRAME_LIMIT = 16_384
-"""Of longer messages (bytes) no trace has the bytes: it keeps 100,000 entries."""
+"""The longest message (bytes) whose bytes a trace keeps, because it keeps 100,000 entries."""
 
 
 class TracingLayer(Layer):
-    """Tells every request, event and answer to ``tell``, in the order in which they happen.
+    """Calls ``tell`` with every request, event and response, in the order in which they happen.
 
-    It belongs around every layer that changes requests or answers. ``topic_name`` says the names of topics for APIs that speak
-    in ids. With a ``watch`` the trace is detailed: it has what that sees, and the bytes of requests and answers. What ``tell``
-    raises is raised on.
+    It has to be outside of every layer that changes requests or responses. ``topic_name`` finds the names of topic ids. With a
+    ``watch`` the trace is detailed: it also has the watch's events, and the bytes of requests and responses. Exceptions of
+    ``tell`` are not caught.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TracingLayer(Layer):
         self._open: dict[tuple[int, int], _OpenRequest] = {}
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """What follows from ``request``. An exception is told, too, and raised on."""
+        """The effects of ``request``. An exception is reported to the trace, and raised again."""
         cause = call.as_cause()
         subject = subject_of(request)
         self._open[_key(call)] = _OpenRequest(now_ms, subject)
@@ -85,7 +85,7 @@ class TracingLayer(Layer):
         return self.outgoing(effects, now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """What is due at ``now_ms``. An exception is told, too, and raised on."""
+        """The effects of the timers that are due. An exception is reported to the trace, and raised again."""
         try:
             effects = self.inner.expire(now_ms)
         except Exception as error:
@@ -94,7 +94,7 @@ class TracingLayer(Layer):
         return self.outgoing(effects, now_ms)
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """Tell what is in ``effects``; what a ``watch`` sees comes between the events and the answers."""
+        """Report the events and responses in ``effects``; the events of a ``watch`` come between them."""
         if self._watch is None:
             for effect in effects:
                 self._tell_effect(effect, now_ms)
@@ -111,7 +111,7 @@ class TracingLayer(Layer):
         return effects
 
     def look(self, now_ms: int, effects: Sequence[Effect] = ()) -> None:
-        """Tell what the ``watch``, if there is one, sees."""
+        """Report the events of the ``watch``, if there is one."""
         for event in () if self._watch is None else self._watch.news(effects, now_ms):
             self._tell(event)
 
@@ -137,11 +137,11 @@ class TracingLayer(Layer):
                 pass
 
     def connection_opened(self, connection_id: int, client_host: str, now_ms: int) -> None:
-        """A client is connected, from ``client_host`` (``/127.0.0.1``)."""
+        """Report that a client has connected from ``client_host`` (``/127.0.0.1``)."""
         self._tell(ConnectionOpened(at_ms=now_ms, cause=_CLIENT, connection_id=connection_id, client_host=client_host))
 
     def connection_closed(self, connection_id: int, client_host: str, now_ms: int, reason: str = "") -> None:
-        """A connection is gone, and with it the requests on it that have no answer yet."""
+        """Report that a connection was closed, and forget its requests that have no response yet."""
         for key in [key for key in self._open if key[0] == connection_id]:
             del self._open[key]
         self._tell(
@@ -162,7 +162,7 @@ class TracingLayer(Layer):
     ) -> None:
         request = self._open.pop(_key(call), None)
         if request is None:
-            return  # the connection is gone, or it has its answer already
+            return  # the connection was closed, or the request has its response already
         said = subject_of(response)
         subject = request.subject._replace(
             member=said.member or request.subject.member,
@@ -198,7 +198,7 @@ def _key(call: Call) -> tuple[int, int]:
 
 
 def _cause(origin: Origin | None, call: Call) -> Cause:
-    """What let ``call`` be answered: its own request unless the effect says something else."""
+    """The cause of the response to ``call``: its own request, unless the effect has another ``origin``."""
     if origin is None:
         origin = call
     return origin.as_cause() if isinstance(origin, Call) else origin
@@ -220,7 +220,7 @@ def _request_fields(call: Call, subject: RequestSubject) -> dict[str, Any]:
 
 
 def _request_frame(call: Call, request: Any) -> str | None:
-    """The bytes of ``request``, as a client sends them; None if they are many, or none are known."""
+    """The bytes of ``request``, as a client sends them, in hexadecimal digits; None if they are too many or unknown."""
     if request is None:  # an ApiVersions of an unknown version
         return None
     return _hex(lambda: encode_request(call.api, call.version, call.correlation_id, call.client_id, request))
@@ -236,6 +236,6 @@ def _response_frame(call: Call, response: Any, details: dict[str, Detail]) -> st
 def _hex(encode: Callable[[], bytes]) -> str | None:
     try:
         frame = encode()
-    except Exception:  # what cannot be encoded is told by who sends it
+    except Exception:  # the sender reports what cannot be encoded
         return None
     return frame.hex() if len(frame) <= FRAME_LIMIT else None

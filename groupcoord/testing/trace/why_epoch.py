@@ -1,4 +1,5 @@
-"""Explains why a consumer group is at an epoch (KIP-848): what led to it, what moves, who still had what, and who waited."""
+"""Explains why a consumer group is at an epoch (KIP-848): what caused it, which partitions move, which members had to revoke
+some, and which had to wait for them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,16 +22,16 @@ from groupcoord.testing.trace.text_formatting import ShortMemberNames, listed, m
 from groupcoord.testing.trace.why_generation import DepartureReasons
 
 SHOWN = 6
-"""How many partitions or members are named together; of more only the number."""
+"""How many partitions or members are named together; of the others only the number."""
 
 _WAITS = "UNRELEASED_PARTITIONS"
 _Event = MemberReconciled | MemberRemoved | StaticMemberAway
-"""What becomes of a member on the way to the target assignment."""
+"""The events of a member on the way to the target assignment."""
 _Step = tuple[TraceEntry, _Event]
 
 
 def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int) -> str:
-    """Why ``group`` is at ``epoch``. Raises LookupError if its beginning is not known."""
+    """Why ``group`` is at ``epoch``. Raises LookupError if its beginning is not in the trace."""
     history = GenerationHistory(entries, group)
     own = history.entries
     known = {entry.event.epoch: place for place, entry in enumerate(own) if isinstance(entry.event, GroupEpochBumped)}
@@ -43,14 +44,14 @@ def why_epoch(entries: Sequence[TraceEntry], group: str, epoch: int) -> str:
 
 
 def explain_epoch(history: GenerationHistory, names: ShortMemberNames, bump: TraceEntry) -> str:
-    """Why the group is at the epoch of ``bump``, the entry of its GroupEpochBumped, in one line that begins with its number."""
+    """Why the group is at the epoch of ``bump``, an entry of GroupEpochBumped, in one line that starts with the epoch."""
     assert isinstance(bump.event, GroupEpochBumped)
     clauses = _EpochExplanation(history, history.entries.index(bump), bump.event.epoch, names).clauses()
     return f"epoch {bump.event.epoch}: {'; '.join(clauses)}"
 
 
 class _EpochExplanation:
-    """The clauses for the epoch that began at ``place`` among the entries of the group."""
+    """Builds the clauses for the epoch that began at index ``place`` of the group's entries."""
 
     def __init__(self, history: GenerationHistory, place: int, epoch: int, names: ShortMemberNames) -> None:
         self._history = history
@@ -66,7 +67,7 @@ class _EpochExplanation:
         self._earlier = self._own[:place]
 
     def _belongs(self, earlier: TraceEntry) -> bool:
-        """Did it happen together with what led to the epoch?"""
+        """Does ``earlier`` have the same cause as the epoch?"""
         return earlier.shares_cause(self._bump) and not isinstance(earlier.event, GroupEpochBumped)
 
     def clauses(self) -> Iterator[str]:
@@ -126,7 +127,7 @@ class _EpochExplanation:
     # On the way to it.
 
     def _on_the_way(self, target: TraceEntry, computed: TargetAssignmentComputed) -> Iterator[str]:
-        """Who had to give back what, and who waited for it; then who got there."""
+        """Which members had to revoke which partitions, which waited for them, and which reached the target assignment."""
         steps, following = self._steps(target), self._following(target)
         for member, own in steps.items():
             name = self._names.of(member)
@@ -174,7 +175,7 @@ class _EpochExplanation:
         return f"{who} {'was' if len(there) == 1 else 'were'} at epoch {self._epoch} at {at}"
 
     def _until(self, own: Sequence[_Step], place: int, what: object) -> str:
-        """Until when the member at ``place`` is in the state ``what``, or has to give back ``what``."""
+        """Until when the member is in the state ``what``, or has to revoke the partitions ``what``, from index ``place`` on."""
         for entry, step in own[place + 1 :]:
             if what not in (_state(step), _revoking(step)):
                 removed = ", when it was removed" if isinstance(step, MemberRemoved) else ""
@@ -182,7 +183,7 @@ class _EpochExplanation:
         return " to the end of the trace"
 
     def _steps(self, target: TraceEntry) -> Mapping[str, Sequence[_Step]]:
-        """What became of each member since the target assignment was computed."""
+        """The events of each member since the target assignment was computed."""
         found: dict[str, list[_Step]] = {}
         for entry in self._later:
             if entry.seq > target.seq and isinstance(entry.event, _Event):
@@ -196,7 +197,7 @@ class _EpochExplanation:
 
 
 def explain_arrival(entry: TraceEntry, names: ShortMemberNames) -> str:
-    """How a member of a consumer group came, or what it and the group want since then; ``""`` for other entries."""
+    """An entry that can cause an epoch, in words: a join, a new subscription, a migration; ``""`` for other entries."""
     at = moment(entry.since_start_ms)
     match entry.event:
         case GroupMigrated(to=to, reason=reason):

@@ -1,4 +1,5 @@
-"""Explains why a generation began: what started the rebalance, which members came or did not, and what ended the waiting."""
+"""Explains why a generation of a classic group began: what started the rebalance, which members joined or did not, and what
+completed the join phase. Also why members left (DepartureReasons)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -34,7 +35,7 @@ _TOLD = (*_COMING, MemberRemoved, InitialDelayExtended, RebalanceStuck)
 
 
 def why(entries: Sequence[TraceEntry], group: str, generation: int | None) -> str:
-    """Why ``generation`` of ``group``, by default the newest, began. Raises LookupError if its beginning is not known."""
+    """Why ``generation`` of ``group``, by default the newest, began. Raises LookupError if the trace does not have that."""
     history = GenerationHistory(entries, group)
     known = history.generations
     if generation is None and known:
@@ -47,7 +48,7 @@ def why(entries: Sequence[TraceEntry], group: str, generation: int | None) -> st
 
 
 def explain_generation(history: GenerationHistory, names: ShortMemberNames, origin: GenerationStart) -> str:
-    """Why a generation began, in one line that begins with its number."""
+    """Why a generation began, in one line that starts with its number."""
     clauses = _GenerationExplanation(history, origin, names).clauses()
     return f"generation {origin.generation}: {'; '.join(clauses)}"
 
@@ -65,7 +66,7 @@ def _unknown(history: GenerationHistory, generation: int | None) -> str:
 
 
 class _GenerationExplanation:
-    """The clauses for one origin."""
+    """Builds the clauses for one generation."""
 
     def __init__(self, history: GenerationHistory, origin: GenerationStart, names: ShortMemberNames) -> None:
         self._history = history
@@ -134,7 +135,7 @@ class _GenerationExplanation:
         return f"{listed(others)} had" if others else "the others had"
 
     def _meanwhile(self, entries: Sequence[TraceEntry]) -> Iterator[str]:
-        """Who came and went while the group waited, in order; those who came are told together."""
+        """Which members came and left while the group waited, in order."""
         told = [entry for entry in entries if isinstance(entry.event, _TOLD) and not self._belongs_to_end(entry)]
         for _, of_kind in groupby(told, key=lambda entry: type(entry.event)):
             together = list(of_kind)
@@ -161,7 +162,7 @@ class _GenerationExplanation:
                     )
 
     def _belongs_to_end(self, entry: TraceEntry) -> bool:
-        """Is it told with what ended the waiting?"""
+        """Is ``entry`` told together with the end of the waiting, because it has the same cause?"""
         end = self._origin.end
         return isinstance(entry.event, MemberRemoved) and entry.shares_cause(end)
 
@@ -213,12 +214,12 @@ class _GenerationExplanation:
                 yield f"nobody was left, so the group was Empty from {at} on"
 
     def _waited(self) -> bool:
-        """Was there a time to wait for others at all?"""
+        """Did the group wait for others at all?"""
         start = self._origin.start
         return start is None or not isinstance(start.event, RebalanceStarted) or start.event.waits_ms > 0
 
     def _absent(self) -> list[str]:
-        """The members of the new generation that did not come: static ones are waited for until their sessions end."""
+        """The members of the new generation that did not join: static members stay until their sessions time out."""
         begun = self._origin.end.event
         if self._origin.start is None or not isinstance(begun, GenerationStarted):
             return []
@@ -231,7 +232,7 @@ class _GenerationExplanation:
 
 
 def arrival(history: GenerationHistory, names: ShortMemberNames, entry: TraceEntry, *, started_it: bool = False) -> str:
-    """How a member came, came back or joined again; ``started_it``: that started the rebalance of a group that was stable."""
+    """How a member joined, rejoined or was replaced; ``started_it``: this started the rebalance of a stable group."""
     at = moment(entry.since_start_ms)
     match entry.event:
         case MemberJoined() as joined:
@@ -257,7 +258,7 @@ def _because(reason: str) -> str:
 
 
 def news_of(history: GenerationHistory, entry: TraceEntry, member: str) -> str:
-    """What is new about what ``member`` offers, as far as its requests are in the trace."""
+    """What has changed in the metadata of ``member`` since its JoinGroup before, as far as it is in the trace."""
     now = history.made_by(entry)
     if now is not None and isinstance(now.event, RequestReceived):
         for earlier in history.of_member(member, now):
@@ -333,7 +334,7 @@ class DepartureReasons:
                 assert_never(event.how)
 
     def _told_to_join(self, removed: TraceEntry, event: MemberRemoved) -> str:
-        """How often a member that did not join again was told that the group rebalances."""
+        """How often a member that did not rejoin got REBALANCE_IN_PROGRESS."""
         since_ms = removed.at_ms - (event.timeout_ms or 0)
         told = [
             entry.event
@@ -345,7 +346,7 @@ class DepartureReasons:
         return f", though it was told to {times(len(told))}" if told else ", and did not ask how the group is"
 
     def _left(self, entry: TraceEntry, event: MemberRemoved, at: str) -> str:
-        """It left by itself, or an administrator removed it: then the request has another client id than the member."""
+        """The member left by itself, or an administrator removed it, whose request has another client id."""
         joined = self._history.joined_before(event.member, entry)
         name = self._names.of(event.member)
         why = event.reason.removeprefix("it left").strip()
@@ -359,7 +360,7 @@ class DepartureReasons:
                 return f"member {name} left at {at}{because}"
 
     def _last_heard(self, removed: TraceEntry, event: MemberRemoved) -> str:
-        """Its last request that counted, and how many since then did not."""
+        """The last request that restarted its session, and how many requests since then did not."""
         heard_ms = heard_last_ms(removed)
         if heard_ms is None:
             return ""

@@ -1,6 +1,6 @@
-"""Explains what became of a member of a group, and why a partition went from one member to another.
+"""Explains how a member of a group last joined, left or changed, and why a partition moved from one member to another.
 
-An assignment is what the leader of a generation made, or the target assignment of an epoch of a consumer group (KIP-848).
+An assignment is that of the leader of a generation, or the target assignment of an epoch of a consumer group (KIP-848).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,9 +38,10 @@ from groupcoord.testing.trace.why_generation import (
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A partition went from ``loser`` to ``winner`` (member ids; ``""`` is nobody).
+    """A partition moved from ``loser`` to ``winner`` (member ids; ``""``: nobody).
 
-    ``entry`` is that of the assignment that says so, or that of the removal of ``loser``. ``since`` is the assignment before.
+    ``entry`` is the entry of the assignment that moved it, or of the removal of ``loser``; ``since`` that of the assignment
+    before.
     """
 
     entry: TraceEntry
@@ -50,19 +51,19 @@ class Move:
 
 
 class OwnershipHistory:
-    """The assignments of ``history``."""
+    """The owners of partitions according to the assignments in ``history``."""
 
     def __init__(self, history: GenerationHistory) -> None:
         self._history = history
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """All that were given to anybody."""
+        """All partitions in any assignment."""
         found = {pair for entry in self._history.entries for pairs in owners_of(entry).values() for pair in pairs}
         return tuple(sorted(found))
 
     def moves(self, partition: TopicPartition) -> Iterator[Move]:
-        """How ``partition`` went from one to another. Who comes back as a static member has what it had."""
+        """The moves of ``partition``. A static member that comes back with a new member id keeps its partitions."""
         owner, assignment = "", None
         for entry in self._history.entries:
             winner = owner
@@ -80,7 +81,7 @@ class OwnershipHistory:
                 assignment = entry
 
     def beginnings(self, move: Move) -> list[Beginning]:
-        """The generations, or epochs, from the assignment before to that of ``move``, which are behind it."""
+        """The generations or epochs that began between the assignment before ``move`` and that of ``move``."""
         since = 0 if move.since is None else move.since.seq
         return [
             begun
@@ -91,7 +92,7 @@ class OwnershipHistory:
 
 
 def is_assignment(entry: TraceEntry) -> bool:
-    """Does ``entry`` say who is to have what?"""
+    """Is ``entry`` an assignment with owners?"""
     event = entry.event
     return isinstance(event, TargetAssignmentComputed) or (
         isinstance(event, AssignmentReceived) and event.owners is not None
@@ -99,7 +100,7 @@ def is_assignment(entry: TraceEntry) -> bool:
 
 
 def owners_of(entry: TraceEntry) -> Owners:
-    """What ``entry`` gives to whom; nothing if it is no assignment."""
+    """The partitions of each member in the assignment ``entry``; empty if it is not an assignment."""
     match entry.event:
         case TargetAssignmentComputed(owners=owners) | AssignmentReceived(owners=owners) if owners is not None:
             return owners
@@ -120,9 +121,9 @@ def assignment_text(entry: TraceEntry) -> str:
 
 
 class MemberExplanation:
-    """What ``entries`` say of the members of ``group``, in words.
+    """Explains events of the members of ``group`` in ``entries``, in words.
 
-    All methods raise LookupError, which says what there is, for what the trace does not have.
+    All methods raise LookupError, which says what is known, if the trace does not have the answer.
     """
 
     def __init__(self, entries: Sequence[TraceEntry], group: str) -> None:
@@ -131,10 +132,10 @@ class MemberExplanation:
         self._ownership = OwnershipHistory(self._history)
         self._departures = DepartureReasons(self._history, self._names)
 
-    # What became of a member.
+    # Changes of a member.
 
     def member(self, name: str) -> str:
-        """How the member called ``name`` came, left or changed what it wants, the last time it did."""
+        """How the member ``name`` last joined, left or changed its subscription."""
         ids = self._members_called(name)
         for entry in reversed(self._history.entries):
             told = self._change(entry, ids)
@@ -145,7 +146,7 @@ class MemberExplanation:
         raise self._unknown(f"the trace does not say how member {name!r} of group {self._history.group!r} came or left")
 
     def _change(self, entry: TraceEntry, ids: Sequence[str]) -> str:
-        """What ``entry`` says of a member of ``ids`` that came, left or changed; ``""`` if it says nothing like that."""
+        """``entry`` in words if a member of ``ids`` joined, left or changed by it; otherwise ``""``."""
         history, names = self._history, self._names
         match entry.event:
             case MemberRemoved(member=member) if member in ids:
@@ -164,10 +165,10 @@ class MemberExplanation:
             case _:
                 return ""
 
-    # Whose a partition is.
+    # Moves of a partition.
 
     def lost(self, partition: TopicPartition, name: str | None = None) -> str:
-        """Why ``partition`` was last lost: by the member called ``name``, or by whoever had it."""
+        """Why the member ``name``, or any member, last lost ``partition``."""
         ids = None if name is None else self._members_called(name)
         moves = list(self._ownership.moves(partition))
         for place in range(len(moves) - 1, -1, -1):
@@ -197,7 +198,7 @@ class MemberExplanation:
         )
 
     def got(self, partition: TopicPartition, name: str | None = None) -> str:
-        """Why ``partition`` was last given: to the member called ``name``, or to whoever has it."""
+        """Why the member ``name``, or any member, last got ``partition``."""
         ids = None if name is None else self._members_called(name)
         moves = list(self._ownership.moves(partition))
         for place in range(len(moves) - 1, -1, -1):
@@ -210,10 +211,10 @@ class MemberExplanation:
                 return self._shortened(told, self._ownership.beginnings(move))
         raise self._never(partition, name, "got", moves)
 
-    # What something led to.
+    # Consequences.
 
     def caused_by(self, made_by: TraceEntry) -> str:
-        """Why each generation or epoch began that ``made_by`` led to, in one line each."""
+        """Why each generation or epoch to which ``made_by`` led began, one in a line."""
         begun = self._history.led_to(made_by)
         if begun:
             return self._shortened("", begun)
@@ -221,14 +222,14 @@ class MemberExplanation:
         raise self._unknown(f"no generation or epoch of group {self._history.group!r} began because of {what!r}")
 
     def beginnings(self) -> Iterator[tuple[Beginning, str]]:
-        """Each generation and epoch whose beginning the trace has, in order, and why it began."""
+        """Each generation and epoch whose beginning the trace has, in order, with the explanation."""
         for begun in self._history.beginnings():
             yield begun, self._shortened("", [begun])
 
     # Internals.
 
     def _shortened(self, told: str, begun: Iterable[Beginning]) -> str:
-        """What was ``told``, and why each of ``begun`` did, in a line each."""
+        """``told``, then why each of ``begun`` began, one in a line, with short member names."""
         return self._names.shortened("\n".join(filter(None, [told, *map(self._line, begun)])))
 
     def _line(self, begun: Beginning) -> str:
@@ -239,7 +240,7 @@ class MemberExplanation:
         return explain_generation(self._history, self._names, origin)
 
     def _members_called(self, name: str) -> Sequence[str]:
-        """The ids of all members with that member id, instance id, client id or short name."""
+        """The member ids of all members with that member id, instance id, client id or short name."""
         known: dict[str, set[str]] = {}
         for entry in self._history.entries:
             for member, called in _named_by(entry):
@@ -272,7 +273,7 @@ def _named(partition: TopicPartition) -> str:
 
 
 def _named_by(entry: TraceEntry) -> Iterator[tuple[str, set[str]]]:
-    """The ids of members in ``entry``, with what else they are called there."""
+    """(member id, other names) of each member in ``entry``."""
     match entry.event:
         case (
             MemberJoined(member=member, instance_id=instance_id, client_id=client_id)

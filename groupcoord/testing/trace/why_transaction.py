@@ -1,4 +1,4 @@
-"""Explains what became of a transaction: who began it, what ended it, and why its producer or a zombie was refused."""
+"""Explains a transaction: which client began it, what ended it, and why its producer or a zombie was refused."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -20,7 +20,7 @@ from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, Res
 from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment
 
 SHOWN = 6
-"""How many partitions are named; of more only the number."""
+"""How many partitions are named; of the others only the number."""
 
 _ONGOING, _EMPTY = TransactionState.ONGOING.value, TransactionState.EMPTY.value
 _COMMITS, _ABORTS = TransactionState.PREPARE_COMMIT.value, TransactionState.PREPARE_ABORT.value
@@ -30,7 +30,7 @@ _LOOKING = frozenset({"FindCoordinator", "DescribeTransactions", "ListTransactio
 
 
 class _Change(NamedTuple):
-    """One state that was stored."""
+    """A change of the transaction's state that was stored."""
 
     entry: TraceEntry
     event: TransactionChanged
@@ -59,9 +59,9 @@ class _Refusal(NamedTuple):
 
 
 def why_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> str:
-    """What became of the newest transaction of ``transactional_id`` that was aborted, or else of the newest.
+    """Explains the last aborted transaction of ``transactional_id``, or else the last one.
 
-    With who was refused since it began. Raises LookupError if the trace knows nothing of that transactional id.
+    With the requests that were refused since it began. Raises LookupError if the trace has nothing of that transactional id.
     """
     own = of_transaction(entries, transactional_id)
     changes = [_Change(entry, entry.event) for entry in own if isinstance(entry.event, TransactionChanged)]
@@ -137,7 +137,7 @@ class _TransactionExplanation:
         return f"{what}, because {why}, which fences its producer: the epoch is {end.event.producer_epoch} from then on"
 
     def _timeout(self) -> str:
-        """The timeout that its producer gave, as far as its requests are in the trace."""
+        """The transaction timeout of its producer, if the InitProducerId request is in the trace."""
         for change in reversed(self._changes[: self._place]):
             if change.event.after == _EMPTY:
                 for entry in self._entries:
@@ -146,12 +146,12 @@ class _TransactionExplanation:
         return "its timeout"
 
     def _hanging(self, end: _Change) -> Iterator[str]:
-        """The state after the end says that all partitions know; it may not be stored, or not yet."""
+        """That not all partitions have their transaction marker yet, if no Complete state was stored after ``end``."""
         if not self._later:
             yield f"it is {end.event.after} still: not all of its partitions know"
 
     def _markers_of_others(self, begun: _Change) -> Iterator[str]:
-        """What an administrator wrote into partitions, past the coordinator."""
+        """Transaction markers that an administrator wrote with WriteTxnMarkers, without the coordinator."""
         producer_id, _ = begun.producer
         until = self._end.entry.seq if self._end else None
         for entry in self._entries:
@@ -166,7 +166,7 @@ class _TransactionExplanation:
                     yield f"{event.client_name} {how} at {moment(entry.since_start_ms)}: {told}"
 
     def _refusals(self, refused: Sequence[_Refusal]) -> Iterator[str]:
-        """What can be tried again is told if there is nothing else."""
+        """The refused requests; those with retriable errors only if there are no others."""
         final = [each for each in refused if not each.is_retriable] or refused
         for _, group in groupby(final, key=lambda each: (each.api, each.client, each.error, each.why)):
             same = list(group)
@@ -180,7 +180,7 @@ class _TransactionExplanation:
             yield text + (self._whose_epoch(first) if first.error in _FENCED else "")
 
     def _whose_epoch(self, refusal: _Refusal) -> str:
-        """Where the epoch comes from that the transactional id had when a producer was refused."""
+        """What had set the epoch of the transactional id by which the producer was fenced."""
         before = [change for change in self._changes if change.entry.seq < refusal.entry.seq]
         if not before:
             return ""
@@ -195,7 +195,7 @@ class _TransactionExplanation:
 
 
 def _refusals(own: Sequence[TraceEntry]) -> Iterator[_Refusal]:
-    """The requests that were refused, in the order of their answers."""
+    """The requests that were refused, in the order of their responses."""
     requests = {entry.seq: entry.event for entry in own if isinstance(entry.event, RequestReceived)}
     reasons = {
         entry.cause: entry.event for entry in own if isinstance(entry.event, TransactionRefused | RequestRefused)
@@ -214,12 +214,12 @@ def _refusals(own: Sequence[TraceEntry]) -> Iterator[_Refusal]:
 
 
 def _who(cause: Cause) -> str:
-    """The client whose request was the cause; or the cause itself."""
+    """The client whose request was the cause, or the cause itself."""
     return cause.client_id or "a client without id" if isinstance(cause, Requested) else str(cause)
 
 
 def of_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> list[TraceEntry]:
-    """Those that name it, what followed from its requests, and what an administrator did to it."""
+    """The entries that name the transactional id, consequences of its requests, and administrative actions on it."""
     named = {entry.seq for entry in entries if transactional_id in _named_by(entry)}
     requests = {entry.seq for entry in entries if entry.seq in named and isinstance(entry.event, RequestReceived)}
     named |= {entry.seq for entry in entries if {entry.cause, entry.answers} & requests}

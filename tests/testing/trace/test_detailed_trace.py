@@ -14,7 +14,7 @@ from groupcoord.protocol.framing import parse_request, parse_response
 from groupcoord.protocol.messages import FetchRequest, FetchResponse, HeartbeatRequest, HeartbeatResponse
 from groupcoord.testing.engine import SeededRandomSource
 from groupcoord.testing.trace import RequestReceived, ResponseSent, Trace, TracingLayer
-from groupcoord.testing.trace.cluster_watch import RECORDS_TOLD, ClusterWatch
+from groupcoord.testing.trace.detailed_trace import RECORDS_TOLD, ClusterWatch
 from groupcoord.testing.trace.events import ClusterDescribed, RecordsAppended
 from groupcoord.testing.trace.tracing_layer import FRAME_LIMIT
 

@@ -9,7 +9,7 @@ from groupcoord.protocol.consumer_protocol import ConsumerProtocolAssignment, To
 from groupcoord.protocol.messages import JoinGroupRequest
 from groupcoord.testing import Cluster, WaitTimeoutError
 from groupcoord.testing.engine import InProcessConnection
-from groupcoord.testing.groups import GroupDescription, MemberDescription, assigned_by
+from groupcoord.testing.group_handle import GroupDescription, MemberDescription, assigned_by
 
 ASSIGNMENT = write_assignment(
     ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="orders", partitions=(0, 2)),))

@@ -1,4 +1,7 @@
-"""The registry of a cluster in this process, as its brokers would tell it; nobody is asked, and the trace has nothing of it."""
+"""The registry (``kafka.registry``) of an in-process cluster: the brokers and topics as paths like ZooKeeper's.
+
+It is built from the responses that the brokers would give, without requests, so that the trace does not contain any.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +20,7 @@ from groupcoord.protocol.apis.list_partition_reassignments import ListPartitionR
 
 
 def registry_of(core: ClusterCore, now_ms: int) -> ClusterTree:
-    """The registry of ``core``; it is also there when no broker runs."""
+    """The registry of ``core``, which exists even while no broker runs."""
     broker, controller = core.broker, core.controller
 
     def answer(handle: Callable[[HandlerContext, Call, Any], None], request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What every cluster offers to a test, in this process or elsewhere: a test that asks for a ``KafkaCluster`` runs on both."""
+"""KafkaCluster, the base class of Cluster (in this process) and RemoteCluster: a test written for it runs on both."""
 
 import random
 import uuid
@@ -32,7 +32,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.groups import GroupDescription, GroupHandle
+from groupcoord.testing.group_handle import GroupDescription, GroupHandle
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
@@ -40,7 +40,7 @@ from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord, batches_of, produce_request, records_of
 from groupcoord.testing.topics import Topic
-from groupcoord.testing.transactions import TransactionHandle
+from groupcoord.testing.transaction_handle import TransactionHandle
 
 PRODUCE_BY_NAME = 12
 """The last version of Produce that names topics."""
@@ -58,11 +58,11 @@ class BrokerHandle:
     """``host:port``."""
     rack: str | None = None
     condition: str = field(default="", compare=False)
-    """What it does, and all that was done to it, in words; empty where that is not known, as of a remote cluster."""
+    """Its state and the faults injected into it, in words; empty if unknown, as for a remote cluster."""
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """Kafka's settings of a consumer in a group, with Kafka's defaults; times are milliseconds. See MemberSettings."""
+    """Kafka's consumer configs for group membership, with Kafka's defaults; times are milliseconds. See MemberSettings."""
 
     rack_id: str | None
     session_timeout_ms: int
@@ -77,7 +77,8 @@ class ConsumerOptions(TypedDict, total=False):
 
 @noted
 class KafkaCluster(ABC):
-    """One broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises WaitTimeoutError."""
+    """A cluster of one broker or several. Every wait takes ``timeout`` (seconds; 10 unless given) and raises
+    WaitTimeoutError."""
 
     _consumer_defaults: ClassVar[ConsumerOptions] = {}
 
@@ -109,18 +110,18 @@ class KafkaCluster(ABC):
     async def create_topic(
         self, name: str, partitions: int = 1, *, configs: Mapping[str, object] | None = None
     ) -> None:
-        """Create a topic, with ``configs`` of its own such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
+        """Create a topic with ``configs`` such as ``{"cleanup.policy": "compact"}``; returns when it can be used.
 
-        Raises ValueError if the broker refuses it, and TypeError for arguments of another kind.
+        Raises ValueError if the broker refuses it, and TypeError for arguments of the wrong type.
         """
 
     @abstractmethod
     async def add_partitions(self, topic: str, more: int) -> None:
-        """Give ``topic`` so many more partitions. Raises ValueError if there is no such topic, or the broker refuses it."""
+        """Add ``more`` partitions to ``topic``. Raises ValueError if it does not exist, or the broker refuses it."""
 
     @abstractmethod
     async def delete_topic(self, topic: str) -> None:
-        """Delete ``topic``, and the offsets committed for it. Raises ValueError if there is none, or the broker refuses it."""
+        """Delete ``topic``, and the offsets committed for it. Raises ValueError if it does not exist, or the broker refuses."""
 
     async def produce(
         self,
@@ -130,12 +131,12 @@ class KafkaCluster(ABC):
         partition: int | None = None,
         records: Iterable[ProducerRecord] | None = None,
     ) -> list[RecordMetadata]:
-        """Append ``values``, or ``records``, which may have headers and timestamps besides; returns where each of them is.
+        """Produce ``values``, or ``records`` with headers and timestamps; returns the partition and offset of each.
 
-        They go to ``partition``; without one by ``key``, as Kafka's own clients choose (murmur2); with neither, values go to
-        partition 0, and ``records`` as a producer sends them, to one partition after the other, batch by batch (KIP-794).
-        What goes to one partition at once is one batch, up to half a megabyte. Raises TypeError for what is not bytes, and
-        ValueError for a topic or partition that there is not, and for what the broker refuses.
+        They go to ``partition``; without one, the hash of the ``key`` chooses it as in Kafka's clients (murmur2). With neither,
+        values go to partition 0, and ``records`` to changing partitions, batch by batch, as Kafka's producer sends them
+        (KIP-794). The records for one partition are one batch, up to half a megabyte. Raises TypeError for values that are not
+        bytes, and ValueError for an unknown topic or partition, or if the broker refuses them.
         """
         given = records_of(values, records, key, partition)
         leaders, now_ms = await self._leaders(topic), self._now_ms()
@@ -152,10 +153,10 @@ class KafkaCluster(ABC):
     async def records(
         self, topic: str, partition: int | None = None, *, isolation: Isolation = "read_committed"
     ) -> list[ConsumerRecord]:
-        """The records of ``topic``, of one partition or of each in turn, as a reader of that isolation level finds them now.
+        """The records of ``topic``, of one partition or of all in order, that a consumer of that isolation level can read now.
 
-        ``read_committed`` leaves out what was aborted, and all from the oldest transaction on that is still open. Raises
-        ValueError for what is not there.
+        ``read_committed`` leaves out aborted records, and all records from the oldest open transaction on (the last stable
+        offset). Raises ValueError for an unknown topic or partition.
         """
 
     @abstractmethod
@@ -168,7 +169,7 @@ class KafkaCluster(ABC):
         isolation: Isolation = "read_committed",
         timeout: float | None = None,
     ) -> list[ConsumerRecord]:
-        """Wait until ``records`` finds at least ``count``; returns them."""
+        """Wait until ``records`` returns at least ``count``; returns them."""
 
     @abstractmethod
     async def _leaders(self, topic: str) -> Mapping[int, int | None]:
@@ -176,7 +177,7 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:
-        """The answer of that broker, in a version up to ``newest``."""
+        """The response of that broker, in a version up to ``newest``."""
 
     @abstractmethod
     def _now_ms(self) -> int: ...
@@ -195,7 +196,7 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     def transaction(self, transactional_id: str) -> TransactionHandle:
-        """That transactional id and its transaction, whether it exists or not."""
+        """The transactional id and its transaction, whether it exists or not."""
 
     @abstractmethod
     async def list_transactions(self) -> list[str]:
@@ -205,11 +206,12 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     async def settle(self) -> None:
-        """Let everything that was asked reach the broker."""
+        """Return when every request sent so far has reached the broker."""
 
     @abstractmethod
     async def wait_until(self, condition: Callable[[], object], what: str, *, timeout: float | None = None) -> None:
-        """Wait until ``condition()`` is true of members in this process; ``what`` says in the error what should be true."""
+        """Wait until ``condition()``, which looks at members in this process, is true; ``what`` describes it for the error
+        text."""
 
     # Members in this process.
 
@@ -224,7 +226,7 @@ class KafkaCluster(ABC):
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 60_000,
     ) -> ManualMember:
-        """A member of which the test takes every step: ``join``, ``sync``, ``heartbeat``, ``commit``, ``leave``."""
+        """A member whose every request the test sends: ``join``, ``sync``, ``heartbeat``, ``commit``, ``leave``."""
         member = ManualMember(
             self._connect(client_id or self._next_client_id(group)),
             group=group,
@@ -250,7 +252,7 @@ class KafkaCluster(ABC):
         client_id: str | None = None,
         rebalance_timeout_ms: int = 60_000,
     ) -> ManualConsumer:
-        """A member of a consumer group (KIP-848) of which the test sends every heartbeat: ``join``, ``heartbeat``,
+        """A member of a consumer group (KIP-848) whose every heartbeat the test sends: ``join``, ``heartbeat``,
         ``acknowledge``, ``commit``, ``leave``."""
         member = ManualConsumer(
             self._connect(client_id or self._next_client_id(group)),
@@ -270,11 +272,11 @@ class KafkaCluster(ABC):
     def manual_producer(
         self, transactional_id: str, *, version: int = 2, client_id: str | None = None
     ) -> ManualProducer:
-        """A transactional producer of which the test takes every step: ``init``, ``produce``, ``commit_offsets``, ``end``.
+        """A transactional producer whose every request the test sends: ``init``, ``produce``, ``commit_offsets``, ``end``.
 
-        ``version`` is the ``transaction.version`` that it knows. With 1 it says what is to be part of its transaction, with
-        ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch with
-        each transaction. Raises ValueError for any other.
+        ``version`` is the ``transaction.version`` that it uses. With 1 it has to add partitions and groups to its transaction,
+        with ``add_partitions`` and ``add_offsets``, and keeps its epoch. With 2 (KIP-890) it need not, and gets a new epoch
+        with each transaction. Raises ValueError for any other version.
         """
         producer = ManualProducer(
             self._connect(client_id or self._next_client_id(transactional_id)),
@@ -299,15 +301,15 @@ class KafkaCluster(ABC):
         timeout: float | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> list[AutoMember]:
-        """``count`` members that act by themselves; returns when the group is stable with them.
+        """``count`` members that run by themselves; returns when the group is stable with them.
 
-        On a manual clock, time passes until then, because members hear of a rebalance when they heartbeat; ``timeout`` is then
+        A manual clock is advanced until then, because members learn of a rebalance by their heartbeats; ``timeout`` is then
         in seconds of that clock (600 unless given). A leader looks for new partitions every ``metadata_max_age_ms``.
 
-        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns, by
-        ``remote_assignor`` if one is named, and says how often they heartbeat; they may subscribe to what ``regex`` matches
-        (RE2), instead of ``topics``. The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError
-        for what does not belong to the protocol.
+        With ``protocol="consumer"`` they are members of a consumer group (KIP-848): the coordinator assigns partitions, with
+        ``remote_assignor`` if one is named, and sets the heartbeat interval; instead of ``topics`` they may subscribe to the
+        ``regex`` (RE2). The ``assignors`` of the classic protocol are ``range`` unless given. Raises ValueError for options
+        that do not belong to the protocol.
         """
         if not isinstance(count, int) or count < 1:
             raise ValueError(f"count={count!r}: a number of members, 1 or more")
@@ -367,36 +369,36 @@ class KafkaCluster(ABC):
 
 
 def new_partitioner() -> DefaultPartitioner:
-    """A partitioner that chooses the same partitions in every run."""
+    """A DefaultPartitioner with a fixed seed, which chooses the same partitions in every run."""
     chance = random.Random(0)  # noqa: S311 - not for secrets
     return DefaultPartitioner(partial(chance.getrandbits, 32))
 
 
 def creation(name: str, topic: Topic) -> CreateTopicsRequest:
-    """Create ``topic``, with as many replicas as the broker likes."""
+    """A request that creates ``topic`` with the broker's default replication factor."""
     configs = tuple(CreatableTopicConfig(name=each, value=value) for each, value in topic.config_texts().items())
     wanted = CreatableTopic(name=name, num_partitions=topic.partitions, replication_factor=-1, configs=configs)
     return CreateTopicsRequest(topics=(wanted,), timeout_ms=_TIMEOUT_MS)
 
 
 def growth(topic: str, total: int) -> CreatePartitionsRequest:
-    """Let ``topic`` have ``total`` partitions."""
+    """A request that increases the partitions of ``topic`` to ``total``."""
     return CreatePartitionsRequest(topics=(CreatePartitionsTopic(name=topic, count=total),), timeout_ms=_TIMEOUT_MS)
 
 
 def deletion(topic: str) -> DeleteTopicsRequest:
-    """Delete ``topic``."""
+    """A request that deletes ``topic``."""
     return DeleteTopicsRequest(topic_names=(topic,), topics=(DeleteTopicState(name=topic),), timeout_ms=_TIMEOUT_MS)
 
 
 def has_joined(member: AutoMember, seen: GroupDescription) -> bool:
-    """Is ``member`` in the group, and has it what the coordinator of a consumer group says it has?"""
+    """Is ``member`` in the group, and, in a consumer group, does it own what the coordinator says it owns?"""
     assigned = seen.assignment.get(member.member_id)
     return assigned is not None and (seen.type == GroupType.CLASSIC or assigned == member.assigned)
 
 
 def raise_refusal(response: Any) -> None:
-    """Raise ValueError if the response to one of the above says that Kafka refuses it."""
+    """Raise ValueError if the response to one of these requests has an error."""
     for name in ("topics", "results", "responses"):
         for result in getattr(response, name, ()):
             if result.error_code:

@@ -1,6 +1,5 @@
-"""A group as a test sees it: what it is now, waits for what it becomes, and its offsets, which can be set and deleted.
-
-The same methods for every kind of cluster.
+"""GroupHandle, ``kafka.group(name)`` of every kind of cluster: describing a group, waiting for its states, its committed
+offsets and lag, and removing members; and the descriptions that it returns.
 """
 
 from abc import ABC, abstractmethod
@@ -42,11 +41,11 @@ _HAS_MEMBERS = "It has members: only while it has none can offsets be set from o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
-    """A member of a group at one moment. ``assigned`` is what the leader gave it in the present generation.
+    """A member of a group at one moment. ``assigned`` is its assignment in the present generation.
 
-    In a consumer group (KIP-848), ``assigned`` is what the member may use now, ``revoking`` what it has yet to give back, and
-    ``target`` what it is to have in the end. A remote broker tells neither ``session_timeout_ms`` nor
-    ``protocols``, ``waits_in`` and ``state``, and counts what is ``revoking`` as ``assigned``.
+    In a consumer group (KIP-848), ``assigned`` are the partitions that the member may use now, ``revoking`` those that it has
+    yet to revoke, and ``target`` is its target assignment. A remote broker does not tell ``session_timeout_ms``, ``protocols``,
+    ``waits_in`` and ``state``, and reports ``revoking`` partitions as ``assigned``.
     """
 
     member_id: str
@@ -57,9 +56,9 @@ class MemberDescription:
     session_timeout_ms: int | None = None
     protocols: tuple[str, ...] = ()
     waits_in: str | None = None
-    """``join`` or ``sync`` while the broker holds such a request of the member."""
+    """``join`` or ``sync`` while a JoinGroup or SyncGroup request of the member waits in the broker."""
     type: str = "classic"
-    """Which protocol it speaks, ``classic`` or ``consumer``: a consumer group may have members of both (KIP-1099)."""
+    """Its protocol, ``classic`` or ``consumer``: a consumer group may have members of both (KIP-1099)."""
     epoch: int | None = None
     """In a consumer group: its member epoch."""
     state: str | None = None
@@ -69,11 +68,11 @@ class MemberDescription:
 
     @property
     def is_reconciled(self) -> bool:
-        """In a consumer group: does it have what the target assignment says, and nothing else?"""
+        """In a consumer group: does it own exactly its target assignment?"""
         return self.epoch is not None and self.assigned == self.target and not self.revoking
 
     def name(self) -> str:
-        """The member in a line of text: its client id, and what it waits in, or its epoch."""
+        """The member as text: its client id, and the request in which it waits, or its epoch."""
         called = self.client_id or self.member_id
         if self.epoch is not None:
             return f"{called} at {self.epoch}{'' if self.state in (None, 'STABLE') else f' {self.state}'}"
@@ -82,13 +81,12 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group at one moment; ``state`` is Kafka's word, and ``Dead`` if there is no such group.
+    """A group at one moment; ``state`` is as in Kafka, and ``Dead`` if the group does not exist.
 
-    While the broker does not coordinate the group, ``state`` is the name of the error that clients get. A remote broker tells
-    neither the leader nor the generation: there, ``generation`` is the latest that a member of this test was told, or -1.
-
-    Of a consumer group (KIP-848), ``type`` is ``consumer``, ``epoch`` that of the group, ``assignment_epoch`` that of its
-    target assignment, and ``protocol`` the assignor of the coordinator; it has no generation.
+    While the coordinator of the group is not loaded, ``state`` is the name of the error that clients get. A remote broker tells
+    neither the leader nor the generation: there, ``generation`` is the latest that a member of this test got, or -1. For a
+    consumer group (KIP-848), ``type`` is ``consumer``, ``epoch`` the group epoch, ``assignment_epoch`` the epoch of its target
+    assignment, and ``protocol`` the server-side assignor; it has no generation.
     """
 
     group: str
@@ -111,7 +109,7 @@ class GroupDescription:
 
     @property
     def assignment(self) -> Mapping[str, frozenset[TopicPartition]]:
-        """Member id → what it was assigned."""
+        """Member id → its assigned partitions."""
         return {member.member_id: member.assigned for member in self.members}
 
     def text(self) -> str:
@@ -129,7 +127,7 @@ class GroupHandle(ABC):
     and raises WaitTimeoutError, which says what was seen last."""
 
     name: str
-    """What it is called."""
+    """The group id."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -137,7 +135,7 @@ class GroupHandle(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
 
-    # What it is.
+    # State.
 
     @abstractmethod
     async def describe(self) -> GroupDescription:
@@ -148,16 +146,16 @@ class GroupHandle(ABC):
         """All committed offsets."""
 
     async def state(self) -> str:
-        """Kafka's word for its state: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; of a consumer group
-        Empty, Assigning, Reconciling, Stable or Dead."""
+        """Its state, as in Kafka: Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; for a consumer group Empty,
+        Assigning, Reconciling, Stable or Dead."""
         return (await self.describe()).state
 
     async def assignment(self) -> Mapping[str, frozenset[TopicPartition]]:
-        """Member id → what it was assigned in the present generation; a remote broker tells it of a stable group."""
+        """Member id → its assigned partitions in the present generation; a remote broker tells them only of a stable group."""
         return (await self.describe()).assignment
 
     async def committed(self, topic: str, partition: int) -> int | None:
-        """The committed offset; None if there is none. Raises ValueError for a topic or a partition that there is not."""
+        """The committed offset; None if there is none. Raises ValueError for an unknown topic or partition."""
         found = await self._stored(topic, partition)
         if found is None:
             require_partition(topic, partition, await self._topics())
@@ -167,12 +165,12 @@ class GroupHandle(ABC):
         return (await self.offsets()).get((topic, partition))
 
     async def lag(self) -> Mapping[TopicPartition, int | None]:
-        """How many records are behind the committed offset of each partition; None where none is committed, as the tool of
-        Kafka shows a dash (``kafka-consumer-groups.sh --describe``).
+        """The lag of each partition: its log end offset minus the committed offset; None where no offset is committed, for
+        which ``kafka-consumer-groups.sh --describe`` shows a dash.
 
-        It is below 0 where the log has not come to what is committed. It has every partition of each topic that the group has
-        committed for, or of which a member has a partition, and is never empty: raises LookupError if there is no such group,
-        if it has neither an offset nor a partition yet, or if the broker does not coordinate it now.
+        It is negative if the committed offset is beyond the end of the log. It has every partition of each topic for which the
+        group has committed offsets or assigned partitions. Raises LookupError if the group does not exist, if it has neither
+        offsets nor partitions yet, or if its coordinator is not loaded.
         """
         seen, committed = await self.describe(), await self.offsets()
         if seen.state == GroupState.DEAD:
@@ -191,7 +189,7 @@ class GroupHandle(ABC):
 
     @abstractmethod
     async def _log_ends(self, topics: Collection[str]) -> Mapping[TopicPartition, int]:
-        """The end of the log of each partition that those topics have."""
+        """The log end offset of each partition of ``topics``."""
 
     # Waiting.
 
@@ -199,7 +197,7 @@ class GroupHandle(ABC):
     async def wait_until(
         self, condition: Callable[[GroupDescription], bool], what: str, *, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``condition`` is true of the group; ``what`` says in the error what the group should have done."""
+        """Wait until ``condition`` is true of the group; ``what`` says in the error text what it should have done."""
 
     @abstractmethod
     async def wait_committed(self, topic: str, partition: int, offset: int, *, timeout: float | None = None) -> int:
@@ -213,7 +211,8 @@ class GroupHandle(ABC):
         epoch: int | None = None,
         timeout: float | None = None,
     ) -> GroupDescription:
-        """Wait until the group is Stable, with so many members and in that generation, or at that epoch, or later, if given."""
+        """Wait until the group is Stable; if given, with so many ``members``, in that ``generation`` or ``epoch`` or a later
+        one."""
 
         def fits(seen: GroupDescription) -> bool:
             return (
@@ -229,7 +228,7 @@ class GroupHandle(ABC):
         return await self.wait_until(fits, wanted, timeout=timeout)
 
     async def wait_generation(self, number: int, *, timeout: float | None = None) -> GroupDescription:
-        """Wait for the beginning of generation ``number`` or a later one, whatever its members have done so far."""
+        """Wait until generation ``number`` or a later one has begun; its members may not have synced yet."""
         return await self.wait_until(
             lambda seen: seen.generation >= number and seen.state != GroupState.DEAD,
             f"begin generation {number}",
@@ -237,15 +236,15 @@ class GroupHandle(ABC):
         )
 
     async def wait_epoch(self, number: int, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until a consumer group is at epoch ``number`` or a later one, whatever its members have done so far."""
+        """Wait until a consumer group is at epoch ``number`` or a later one; its members may still be at earlier ones."""
         return await self.wait_until(lambda seen: seen.epoch >= number, f"be at epoch {number}", timeout=timeout)
 
     async def wait_reconciled(
         self, *members: str, epoch: int | None = None, timeout: float | None = None
     ) -> GroupDescription:
-        """Wait until ``members`` (member ids, instance ids or client ids), or all, have what the target assignment says.
+        """Wait until ``members`` (member ids, instance ids or client ids), or all, own exactly their target assignment.
 
-        It is that of ``epoch`` or a later one, where given; a consumer group without members never is.
+        If given, it has to be the target assignment of ``epoch`` or a later one. A group without members is never reconciled.
         """
 
         def fits(seen: GroupDescription) -> bool:
@@ -265,8 +264,8 @@ class GroupHandle(ABC):
         return await self.wait_until(fits, wanted, timeout=timeout)
 
     async def wait_rebalancing(self, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until the group rebalances: members are joining or waiting for the leader's assignment, or, in a consumer group,
-        the target assignment is behind the group, or members behind the target assignment."""
+        """Wait until the group rebalances: its state is PreparingRebalance or CompletingRebalance, or, of a consumer group,
+        Assigning or Reconciling."""
         return await self.wait_until(lambda seen: seen.state in _REBALANCING, "rebalance", timeout=timeout)
 
     async def wait_empty(self, *, timeout: float | None = None) -> GroupDescription:
@@ -274,10 +273,10 @@ class GroupHandle(ABC):
         return await self.wait_until(lambda seen: seen.state == GroupState.EMPTY, "be empty", timeout=timeout)
 
     async def wait_dead(self, *, timeout: float | None = None) -> GroupDescription:
-        """Wait until there is no such group."""
+        """Wait until the group does not exist."""
         return await self.wait_until(lambda seen: seen.state == GroupState.DEAD, "be gone", timeout=timeout)
 
-    # Acting.
+    # Actions.
 
     async def remove_member(self, member: str) -> None:
         """Remove ``member`` (its member id, instance id or client id) as an administrator does, with LeaveGroup.
@@ -293,10 +292,10 @@ class GroupHandle(ABC):
             raise ValueError(f"{member} is not removed: {code.name}")
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit ``offsets`` as an administrator does, for a group without members; one that there is not comes to be by it.
+        """Commit ``offsets`` as an administrator does, for a group without members; a group that does not exist is created.
 
-        ``{("orders", 0): 5}``: the record at offset 5 is the next to be read. Raises ValueError if the broker refuses one of
-        them, and TypeError for arguments of another kind.
+        ``{("orders", 0): 5}``: the record at offset 5 is the next to be consumed. Raises ValueError if the broker refuses one
+        of them, and TypeError for arguments of the wrong type.
         """
         request = offset_commit(self.name, offsets)
         answer = await self._ask_coordinator(
@@ -305,10 +304,10 @@ class GroupHandle(ABC):
         await self._check(commit_errors(answer))
 
     async def delete_offsets(self, *partitions: TopicPartition) -> None:
-        """Delete what is committed for ``partitions``, such as ``("orders", 0)``; it is no error if nothing is.
+        """Delete the committed offsets of ``partitions``, such as ``("orders", 0)``; it is no error if none is committed.
 
-        Raises ValueError if the broker refuses it, as while members are subscribed to the topic, and TypeError for arguments
-        of another kind.
+        Raises ValueError if the broker refuses it, as it does while members are subscribed to the topic, and TypeError for
+        arguments of the wrong type.
         """
         request = offset_deletion(self.name, partitions)
         answer: OffsetDeleteResponse = await self._ask_coordinator(request, codes=lambda said: [said.error_code])
@@ -317,7 +316,7 @@ class GroupHandle(ABC):
         await self._check(deletion_errors(answer))
 
     async def delete(self) -> None:
-        """Delete the group, and its offsets. Raises ValueError if the broker refuses it: it has members, or there is none."""
+        """Delete the group, and its offsets. Raises ValueError if it has members or does not exist."""
         request = DeleteGroupsRequest(groups_names=(self.name,))
         answer: DeleteGroupsResponse = await self._ask_coordinator(
             request, codes=lambda said: [said.results[0].error_code]
@@ -339,18 +338,18 @@ class GroupHandle(ABC):
 
     @abstractmethod
     async def _topics(self) -> Mapping[str, int]:
-        """How many partitions each topic has."""
+        """The number of partitions of each topic."""
 
     @abstractmethod
     async def _ask_coordinator(self, request: Any, *, newest: int | None = None, codes: Codes = lambda _: ()) -> Any:
-        """The answer of the coordinator of the group, in a version up to ``newest``, whose error codes are ``codes``.
+        """The response of the coordinator of the group, in a version up to ``newest``; ``codes`` returns its error codes.
 
-        A broker elsewhere is asked again while one of these says that it is not ready.
+        A remote coordinator is asked again while one of these says that it is not ready.
         """
 
 
 def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[TopicPartition]:
-    """The partitions in an assignment, if it is a consumer's."""
+    """The partitions in the bytes of an assignment, if ``protocol_type`` is that of consumers; otherwise none."""
     if protocol_type != PROTOCOL_TYPE or not assignment:
         return frozenset()
     try:
@@ -361,7 +360,7 @@ def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[Topic
 
 
 def offset_commit(group: str, offsets: object) -> OffsetCommitRequest:
-    """Commit ``offsets`` for ``group`` without being a member. Raises TypeError and ValueError for what are no offsets."""
+    """An OffsetCommit request for ``group`` that comes from no member. Raises TypeError and ValueError for invalid offsets."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f'offsets={offsets!r}: offsets by their partitions, such as {{("orders", 0): 5}}')
     if not offsets:
@@ -378,7 +377,7 @@ def offset_commit(group: str, offsets: object) -> OffsetCommitRequest:
 
 
 def offset_deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    """Delete what ``group`` has committed for ``partitions``. Raises TypeError and ValueError for what are no partitions."""
+    """An OffsetDelete request for ``partitions``. Raises TypeError and ValueError for invalid partitions."""
     found = list(partitions)
     if not found:
         raise ValueError('there are no offsets to delete: ("orders", 0) is a partition to delete that of')

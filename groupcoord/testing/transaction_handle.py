@@ -1,7 +1,8 @@
-"""A transactional id as a test sees it: what its transaction is now, and waits for what it becomes.
+"""TransactionHandle, ``kafka.transaction(id)`` of every kind of cluster: describing a transaction, waiting for its states, and
+aborting it.
 
-The same methods for every kind of cluster: in this process it is looked up where it is, and a test can do to it what an
-operator could; elsewhere it is asked for by what any broker tells and does.
+ClusterTransaction reads an in-process coordinator directly, and can also unload, load and move it; RemoteTransaction uses only
+requests that any broker serves.
 """
 
 from abc import ABC, abstractmethod
@@ -34,10 +35,10 @@ _STATES = tuple(state.value for state in TransactionState if state is not Transa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionDescription:
-    """A transactional id and its transaction at one moment, as DescribeTransactions tells it (KIP-664).
+    """A transactional id and its transaction at one moment, as DescribeTransactions returns it (KIP-664).
 
-    ``state`` is Kafka's word, and ``Dead`` if there is no such transactional id. While the broker does not coordinate it,
-    ``state`` is the name of the error that clients get. ``producer_id`` and ``producer_epoch`` are -1 where none is known.
+    ``state`` is as in Kafka, and ``Dead`` if the transactional id does not exist. While its coordinator is not loaded,
+    ``state`` is the name of the error that clients get. ``producer_id`` and ``producer_epoch`` are -1 if unknown.
     """
 
     transactional_id: str
@@ -47,9 +48,10 @@ class TransactionDescription:
     timeout_ms: int = -1
     """The producer's ``transaction.timeout.ms``."""
     start_ms: int = -1
-    """When the last transaction began (milliseconds since 1970); -1: there was none since the producer was initialised."""
+    """The start of the last transaction (milliseconds since 1970); -1 if there was none since the last InitProducerId."""
     partitions: frozenset[TopicPartition] = frozenset()
-    """Those in the transaction that were not told yet how it ended; the offsets of a group are in ``__consumer_offsets``."""
+    """The partitions in the transaction that have no transaction marker of it yet; committed offsets of a group are in a
+    partition of ``__consumer_offsets``."""
 
     def text(self) -> str:
         """The transaction in one line."""
@@ -64,12 +66,12 @@ class TransactionHandle(ABC):
     """The transactional id ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)
     and raises WaitTimeoutError, which says what was seen last.
 
-    A wait sees the state of the moment: a producer that goes straight on with its next transaction leaves the end of the last
-    one behind, above all on a remote broker, which is asked again and again, and says only ``Empty`` after InitProducerId.
+    A wait may miss a short state: the end of a transaction is not seen if the producer starts the next one at once, above all
+    on a remote broker, which is polled, and which returns only ``Empty`` after InitProducerId.
     """
 
     name: str
-    """What it is called."""
+    """The transactional id."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,17 +84,17 @@ class TransactionHandle(ABC):
         """The transaction as it is now."""
 
     async def state(self) -> str:
-        """Kafka's word for its state: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead."""
+        """Its state, as in Kafka: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort or Dead."""
         return (await self.describe()).state
 
     @abstractmethod
     async def wait_until(
         self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
     ) -> TransactionDescription:
-        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error text what it should have done."""
 
     async def wait_state(self, *states: str, timeout: float | None = None) -> TransactionDescription:
-        """Wait until it is in one of ``states``. Raises ValueError for what is no state."""
+        """Wait until it is in one of ``states``. Raises ValueError for an unknown state."""
         for state in states:
             if state not in _STATES:
                 raise ValueError(f"there is no state {state!r} of a transaction{suggestion(state, _STATES)}")
@@ -109,11 +111,11 @@ class TransactionHandle(ABC):
         )
 
     async def wait_committed(self, *, timeout: float | None = None) -> TransactionDescription:
-        """Wait until its last transaction is committed, and all partitions know."""
+        """Wait until its last transaction is committed, with a transaction marker in every partition."""
         return await self._wait_ended(COMPLETE_COMMIT, timeout)
 
     async def wait_aborted(self, *, timeout: float | None = None) -> TransactionDescription:
-        """Wait until its last transaction is aborted, and all partitions know."""
+        """Wait until its last transaction is aborted, with a transaction marker in every partition."""
         return await self._wait_ended(COMPLETE_ABORT, timeout)
 
     async def _wait_ended(self, state: str, timeout: float | None) -> TransactionDescription:
@@ -121,15 +123,17 @@ class TransactionHandle(ABC):
 
     @abstractmethod
     async def abort(self) -> None:
-        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+        """Make the coordinator abort the open transaction, as when its timeout expires: the producer is fenced.
 
-        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        The abort is decided when this returns; ``wait_aborted`` waits for the transaction markers. Raises ValueError if no
+        transaction is open.
         """
 
 
 @noted
 class RemoteTransaction(TransactionHandle):
-    """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` asks its coordinator."""
+    """One transactional id of a :class:`~groupcoord.testing.remote_cluster.RemoteCluster`; ``ask`` sends a request to its
+    coordinator."""
 
     def __init__(self, name: str, ask: Callable[[Any], Awaitable[Any]]) -> None:
         super().__init__(name)
@@ -158,7 +162,7 @@ class RemoteTransaction(TransactionHandle):
     async def wait_until(
         self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
     ) -> TransactionDescription:
-        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error text what it should have done."""
         return await poll(
             self.describe,
             condition,
@@ -168,11 +172,11 @@ class RemoteTransaction(TransactionHandle):
         )
 
     async def abort(self) -> None:
-        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+        """Make the coordinator abort the open transaction, as when its timeout expires: the producer is fenced.
 
-        It is done as ``Admin.fenceProducers`` does it: a producer is initialised with the transactional id, and told
-        CONCURRENT_TRANSACTIONS, because the transaction before it is being aborted. It is decided when this returns;
-        ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        It works like ``Admin.fenceProducers``: InitProducerId with the transactional id, which returns CONCURRENT_TRANSACTIONS
+        because the open transaction is being aborted. The abort is decided when this returns; ``wait_aborted`` waits for the
+        transaction markers. Raises ValueError if no transaction is open.
         """
         seen = await self.describe()
         if seen.state != ONGOING:
@@ -202,13 +206,13 @@ class ClusterTransaction(TransactionHandle):
         return self.description()
 
     def description(self) -> TransactionDescription:
-        """As ``describe``, without ``await``: for conditions."""
+        """As ``describe``, without ``await``, for use in conditions."""
         return transaction_description(self._engine.core, self.name)
 
     async def wait_until(
         self, condition: Callable[[TransactionDescription], bool], what: str, *, timeout: float | None = None
     ) -> TransactionDescription:
-        """Wait until ``condition`` is true of the transaction; ``what`` says in the error what it should have done."""
+        """Wait until ``condition`` is true of the transaction; ``what`` says in the error text what it should have done."""
         return await self._engine.waiting.until(
             lambda: seen if condition(seen := self.description()) else None,
             f"transaction {self.name} should {what}",
@@ -217,7 +221,7 @@ class ClusterTransaction(TransactionHandle):
         )
 
     async def _wait_ended(self, state: str, timeout: float | None) -> TransactionDescription:
-        """As the trace knows it, where an InitProducerId has come since, such as that of the successor that fences it."""
+        """Also looks into the trace: an InitProducerId since then, as of a successor that fences it, makes the state Empty."""
         return await self.wait_until(
             lambda seen: seen.state == state or (seen.state == EMPTY and self._last_end() == state),
             f"be {state}",
@@ -237,30 +241,31 @@ class ClusterTransaction(TransactionHandle):
         return f"There is no such transactional id; there {'are' if others else 'is'} {', '.join(others) or 'none'}"
 
     async def abort(self) -> None:
-        """Let the coordinator abort the transaction that is open, as its timeout would: the producer is fenced.
+        """Make the coordinator abort the open transaction, as when its timeout expires: the producer is fenced.
 
-        It is decided when this returns; ``wait_aborted`` waits until all partitions know. Raises ValueError if none is open.
+        The abort is decided when this returns; ``wait_aborted`` waits for the transaction markers. Raises ValueError if no
+        transaction is open.
         """
         effects = forced_actions.abort(self._engine.core, self.name, self._engine.clock())
         await self._engine.act(effects, f"abort the transaction of {self.name}")
 
     async def unload_coordinator(self) -> None:
-        """The broker coordinates this id no longer, nor the others of its partition, until ``load_coordinator``."""
+        """Unload the coordinator of this id, and of all ids of its partition, until ``load_coordinator``."""
         await self._engine.unload_coordinator(TRANSACTION_STATE, self.name)
 
     async def load_coordinator(self) -> None:
-        """Read that partition of ``__transaction_state`` from the log, and coordinate what is in it again."""
+        """Load the coordinator again: all ids of its partition are read from ``__transaction_state``."""
         await self._engine.load_coordinator(TRANSACTION_STATE, self.name)
 
     async def move_coordinator(self, to: int) -> None:
-        """Let the broker with the id ``to`` coordinate this transactional id, and the others of its partition."""
-        if TRANSACTION_STATE not in self._engine.core.broker.topics:  # who asks for a coordinator first makes it
+        """Move the coordinator of this id, and of all ids of its partition, to the broker with the id ``to``."""
+        if TRANSACTION_STATE not in self._engine.core.broker.topics:  # the first FindCoordinator creates it
             await self._ask(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=(self.name,)))
         await self._engine.move_coordinator(TRANSACTION_STATE, self.name, to)
 
 
 def transaction_description(core: ClusterCore, name: str) -> TransactionDescription:
-    """The transactional id ``name`` as ``core`` has it now."""
+    """The description of the transactional id ``name``, as the coordinator in ``core`` has it now."""
     runtime = core.transactions.runtime
     shard = runtime.shard_of(name)
     if shard.partition in runtime.deleted:

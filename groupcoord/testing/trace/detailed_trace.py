@@ -1,6 +1,5 @@
-"""What a detailed trace tells beside requests and events: brokers, topics, what is appended to logs, the bytes of messages.
-
-``groupcoord page`` shows it. A trace that is not detailed costs nothing of this.
+"""ClusterWatch, which adds to a detailed trace what ``groupcoord page`` shows besides requests and events: brokers, topics, and
+records appended to logs. A trace that is not detailed does not pay for it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,26 +16,26 @@ from groupcoord.protocol.coordinator_records import record_formatting
 from groupcoord.testing.trace.events import AppendedRecord, ClusterDescribed, RecordsAppended
 
 RECORDS_TOLD = 100
-"""Of so many records of one append are keys and values told."""
+"""The keys and values of at most so many records of an append are in the trace."""
 SETTINGS = ("group_consumer_session_timeout_ms", "group_consumer_heartbeat_interval_ms")
-"""What is told of the configuration: what deadlines follow from, and is in no request."""
+"""The configs in the trace: those that determine deadlines and are in no request."""
 
 _PIECE_BYTES = 1_048_576
 
 
 class ClusterWatch:
-    """Looks at ``core`` for a trace: what is new is told once."""
+    """Compares the state of ``core`` with what the trace has, and yields events for the changes."""
 
     def __init__(self, core: ClusterCore) -> None:
         self._broker = core.broker
         self._described: tuple[object, ...] | None = None
         self._ends: dict[PartitionLog, int] = {}
-        """How far each log was told, as an offset."""
+        """Log → the offset up to which the trace has it."""
         self._grown: dict[PartitionLog, None] = {}
         core.broker.on_append = self._grown.setdefault
 
     def news(self, effects: Iterable[Effect], now_ms: int) -> Iterator[Event]:
-        """What is new, as a consequence of what made ``effects``."""
+        """Events for everything that has changed, with the cause of ``effects``."""
         described = self._broker.topics.changes.value, self._broker.config.advertised
         if described == self._described and not self._grown:
             return
@@ -48,11 +47,11 @@ class ClusterWatch:
         grown = tuple(self._grown)
         self._grown.clear()
         for log in grown:
-            if log in self._ends:  # else its topic is gone
+            if log in self._ends:  # otherwise its topic was deleted
                 yield self._appended(log, now_ms, cause or AdminAction(f"an append to {log.name}"))
 
     def _end_told(self, log: PartitionLog) -> int:
-        """What is there at the beginning is told by the description; later a new log begins with nothing."""
+        """The offset up to which the trace has ``log``: the first description covers existing records; new logs start at 0."""
         return log.log_end_offset if self._described is None else self._ends.get(log, 0)
 
     def _description(self, now_ms: int, cause: Cause) -> ClusterDescribed:
@@ -86,7 +85,7 @@ class ClusterWatch:
 
 
 def _cause_of(effects: Iterable[Effect]) -> Cause | None:
-    """What the first of ``effects`` follows from."""
+    """The cause of the first of ``effects`` that has one."""
     for effect in effects:
         if isinstance(effect, EmitEvent):
             return effect.event.cause
