@@ -1,7 +1,7 @@
 """Apache Kafka's group coordination, small enough to hold in your hand and exact enough to trust.
 
-What programs and tests need, by ``import groupcoord as gc``: each name is imported when it is first used, so that the import
-itself costs nothing. Their types are in ``__init__.pyi``.
+The public API, by ``import groupcoord as gc``. Each name is imported when it is first used, so that the import itself is cheap.
+Its types are in ``__init__.pyi``.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""``python -m groupcoord``: the command line."""
+"""``python -m groupcoord`` runs the command line."""
 
 import sys
 

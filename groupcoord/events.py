@@ -1,4 +1,5 @@
-"""The events that a trace has, as ``groupcoord.events``: ``kafka.trace.of(events.MemberRemoved, group="app").one()``."""
+"""Re-exports the event classes of a trace, as ``groupcoord.events``:
+``kafka.trace.of(events.MemberRemoved, group="app").one()``."""
 
 from groupcoord.broker.events import (
     BrokerStateChanged,

@@ -1,6 +1,7 @@
-"""The fixtures ``kafka``, ``kafka_sync`` and their kin, and the marker ``kafka``, in every pytest where groupcoord is.
+"""The pytest plugin: the fixtures ``kafka``, ``kafka_sync`` and their variants, and the marker ``kafka``.
 
-The broker itself is imported by the first test that wants one: all others should not notice that this is here.
+pytest loads it wherever groupcoord is installed. The broker itself is imported only by the first test that uses a fixture, so
+that other test runs do not pay for it.
 """
 
 import inspect
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Scope = Literal["function", "class", "module", "package", "session"]
 
 _SCOPES: tuple[Scope, ...] = ("function", "class", "module", "package", "session")
-"""From the narrowest to the widest."""
+"""pytest's fixture scopes, from the narrowest to the widest."""
 _ASYNCHRONOUS: Mapping[str, Scope] = {
     "kafka": "function",
     "kafka_factory": "function",
@@ -48,24 +49,24 @@ _MARKER = (
 
 @dataclass
 class _Shared:
-    """A cluster that several tests use, one after the other."""
+    """A cluster of module or session scope, which several tests use, one after the other."""
 
     loop: Scope | None
-    """In which loop of pytest-asyncio it lives, if in one."""
+    """The scope of pytest-asyncio's event loop in which it runs; None if it runs in none of them."""
     check: Callable[[bool], None]
-    """Raises what the end of a cluster raises; for rules that never acted only if it is told True."""
+    """Raises what the end of a cluster raises; for rules that never acted only if its argument is True."""
     reset: Callable[[], None]
     is_used: bool = False
-    """Whether a test has used it since it was made or reset, and it was checked then."""
+    """Whether a test has used it, and it was checked, since its start or last reset."""
 
 
 _ITEM = pytest.StashKey[pytest.Item]()
-"""The test that runs."""
+"""The running test."""
 _FAILED = pytest.StashKey[bool]()
 _SHARED = pytest.StashKey[dict[str, _Shared]]()
-"""Those that there are now, by their fixtures."""
+"""The existing shared clusters, by fixture name."""
 _SEEN_BEFORE: "pytest.StashKey[SeenBefore]" = pytest.StashKey()
-"""What had happened on each cluster before the test."""
+"""The state of each cluster's trace before the test."""
 
 
 # Options and the marker.
@@ -88,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, tell the golden files what the option says, and add what asynchronous fixtures stand on."""
+    """Register the marker, apply ``--rewrite-golden``, and register the asynchronous fixtures that the public ones use."""
     config.addinivalue_line("markers", _MARKER)
     config.stash[_SHARED] = {}
     if config.getoption("--rewrite-golden"):
@@ -106,24 +107,24 @@ def _has_pytest_asyncio(config: pytest.Config) -> bool:
     return any(config.pluginmanager.has_plugin(name) for name in ("asyncio", "pytest_asyncio.plugin"))
 
 
-# What a test asks for.
+# Fixtures.
 
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> Mapping[str, Any]:
-    """Arguments of ``groupcoord.Cluster`` for every cluster of these fixtures: override it, in a conftest.py for example."""
+    """Arguments of ``groupcoord.Cluster`` for every cluster of these fixtures; override it, for example in a conftest.py."""
     return {}
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Cluster":
-    """A ``groupcoord.Cluster`` in the event loop of an asynchronous test, on a clock that the test moves."""
+    """A ``groupcoord.Cluster`` with a manual clock, in the event loop of an asynchronous test."""
     return cast("Cluster", _asynchronous(request, "kafka"))
 
 
 @pytest.fixture
 def kafka_factory(request: pytest.FixtureRequest) -> "ClusterFactory":
-    """Makes clusters for one test, each with settings of its own; to be awaited."""
+    """An asynchronous function that creates clusters for one test, each with settings of its own."""
     return cast("ClusterFactory", _asynchronous(request, "kafka_factory"))
 
 
@@ -141,14 +142,14 @@ def kafka_session(request: pytest.FixtureRequest) -> "Cluster":
 
 @pytest.fixture
 def kafka_sync(request: pytest.FixtureRequest) -> Generator["SyncCluster"]:
-    """As ``kafka``, for tests without asyncio, every method without ``await``: the broker runs in a thread of its own."""
+    """As ``kafka``, for tests without asyncio: no method needs ``await``, and the broker runs in a thread of its own."""
     with _synchronous(request) as make:
         yield make()
 
 
 @pytest.fixture
 def kafka_sync_factory(request: pytest.FixtureRequest) -> Generator["SyncClusterFactory"]:
-    """Makes clusters for one test without asyncio, each with settings of its own."""
+    """A function that creates clusters for one test without asyncio, each with settings of its own."""
     with _synchronous(request) as make:
         yield make
 
@@ -167,7 +168,7 @@ def kafka_sync_session(request: pytest.FixtureRequest) -> Generator["SyncCluster
         yield make()
 
 
-# Making clusters.
+# Creating clusters.
 
 
 def _cluster(request: pytest.FixtureRequest, own: Mapping[str, Any], *, is_shared: bool) -> "Cluster":
@@ -192,7 +193,8 @@ def _cluster(request: pytest.FixtureRequest, own: Mapping[str, Any], *, is_share
 
 
 def _failure(request: pytest.FixtureRequest, shared: str | None) -> type[BaseException] | None:
-    """What the end of a cluster is told: after a failure, rules that were not used are no news, nor after a check of them."""
+    """The exception type for the cluster's ``__exit__``: with one, rules that never acted are not reported. That is so after a
+    failed test, and after a check that has reported them already."""
     known = None if shared is None else request.config.stash[_SHARED].pop(shared, None)
     was_checked = known is not None and known.is_used
     has_failed = request.config.stash[_ITEM].stash.get(_FAILED, False)
@@ -231,7 +233,7 @@ async def _factory(request: pytest.FixtureRequest, name: str, loop: Scope | None
             if is_shared:
                 import asyncio  # noqa: PLC0415 - see above
 
-                # Between tests the loop stands still, so that a hook may run something on it.
+                # Between tests the loop does not run, so that a hook can run a coroutine on it.
                 run = asyncio.get_running_loop().run_until_complete
                 request.config.stash[_SHARED][name] = _Shared(
                     loop, lambda rules: run(cluster.check(rules=rules)), lambda: run(cluster.reset(rules=False))
@@ -241,7 +243,7 @@ async def _factory(request: pytest.FixtureRequest, name: str, loop: Scope | None
         yield make
 
 
-# In which event loop.
+# Choosing the event loop.
 
 
 def _asynchronous(request: pytest.FixtureRequest, name: str) -> Any:
@@ -252,7 +254,7 @@ def _asynchronous(request: pytest.FixtureRequest, name: str) -> Any:
 
 
 def _loop_for(item: pytest.Item, name: str) -> Scope | None:
-    """The loop of pytest-asyncio for the fixture ``name`` in that test; None for anyio. Fails the test if it can have none."""
+    """The loop scope of pytest-asyncio for the fixture ``name`` in that test; None for anyio. Fails the test without both."""
     if "anyio_backend" in getattr(item, "fixturenames", ()):
         return None
     if not _has_pytest_asyncio(item.config):
@@ -292,7 +294,7 @@ def _same_loop(name: str, loop: Scope) -> str:
 
 
 def _async_fixture(name: str, loop: Scope | None) -> Callable[[pytest.FixtureRequest], AsyncIterator[Any]]:
-    """A function of its own for each fixture, because pytest-asyncio marks those that it is given."""
+    """A new function for each fixture, because pytest-asyncio marks the functions that it is given."""
 
     async def made(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
         async with _factory(request, name, loop) as make:
@@ -322,8 +324,8 @@ def _for_pytest_asyncio() -> Iterator[tuple[str, Any]]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse what would only hang or be overlooked, reset the clusters that other tests have used, and remember what has
-    happened on others so far, which is not in the report."""
+    """Fail tests that would hang or whose marker would have no effect, reset shared clusters that other tests have used, and
+    remember the state of all traces, so that the report shows only what this test did."""
     item.config.stash[_ITEM] = item
     fixtures = [name for name in _SCOPE_OF if name in getattr(item, "fixturenames", ())]
     for name in fixtures:
@@ -335,7 +337,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             "kafka_module and kafka_sync_module, or override the fixture kafka_settings",
             pytrace=False,
         )
-    item.stash[_FAILED] = False  # a test that failed may run once more
+    item.stash[_FAILED] = False  # a failed test may be run again
     for shared in item.config.stash[_SHARED].values():
         if shared.is_used:
             shared.reset()
@@ -347,7 +349,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _heeds_marker(item: pytest.Item, name: str) -> bool:
-    """Is the marker of ``item``, if it has one, that of the cluster of the fixture ``name``?"""
+    """Does the marker of ``item``, if it has one, apply to the cluster of the fixture ``name``?"""
     marker = item.get_closest_marker("kafka")
     of_module = item.getparent(pytest.Module)
     match _SCOPE_OF[name]:
@@ -361,9 +363,9 @@ def _heeds_marker(item: pytest.Item, name: str) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """When everything else of the test is torn down, check the clusters that it shares with others.
+    """After everything else of the test is torn down, check the clusters that it shares with others.
 
-    They are reset only when the next test wants them: until then the report of this one can tell of them.
+    They are reset only before the next test, because the report of this one still needs their traces.
     """
     passed = False
     try:
@@ -385,13 +387,13 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
 def _shared_by(item: pytest.Item) -> list[_Shared]:
     """The clusters that ``item`` shares with other tests."""
     request: pytest.FixtureRequest | None = getattr(item, "_request", None)
-    names = () if request is None else request.fixturenames  # those that it asked for by getfixturevalue, too
+    names = () if request is None else request.fixturenames  # including those from getfixturevalue
     return [each for name, each in item.config.stash[_SHARED].items() if name in names]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:  # noqa: ARG001 - pytest's signature
-    """A failure shows what happened on each broker that the test used, whoever started it."""
+    """Add a section to the report of a failed test for each cluster that it used, including those not from fixtures."""
     report: pytest.TestReport = yield
     if report.failed:
         item.stash[_FAILED] = True

@@ -1,3 +1,3 @@
-"""The version, in one place: the package's metadata, ``groupcoord --version`` and the client take it from here."""
+"""The version of groupcoord, for the package's metadata, ``groupcoord --version`` and the client."""
 
 VERSION = "0.1.0"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from groupcoord.page.embedding import built_page, embed, packed
+from groupcoord.page.html_embedding import built_page, embed, packed
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from groupcoord.cli import serve
-from groupcoord.cli.serve_variables import option_variables
+from groupcoord.cli.serve_environment import option_variables
 
 FOLDER = Path(__file__).resolve().parent.parent / "docker" / "groupcoord"
 

@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line ``groupcoord``, one module or package for each command."""

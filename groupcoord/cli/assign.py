@@ -1,4 +1,4 @@
-"""``groupcoord assign``: who gets which partition, and what changes when members join or leave."""
+"""``groupcoord assign``: shows what partition assignors assign to whom, and what changes when members join or leave."""
 
 import argparse
 import json
@@ -15,19 +15,19 @@ from groupcoord.cli.assignment_tables import assignment_table, comparison_table
 from groupcoord.cli.main import complain
 
 MOST_PARTITIONS = 10_000_000
-"""More than any cluster has, and what fits into memory."""
+"""More than any cluster has, and few enough for memory."""
 MOST_MEMBERS = 100_000
 
 
 class MemberSpec(NamedTuple):
-    """A member by name, and what it wants; None is everything."""
+    """A member's name, and the topics to which it subscribes; None: all."""
 
     name: str
     topics: tuple[str, ...] | None
 
 
 class MemberChange(NamedTuple):
-    """``what``, join or leave or then, and who."""
+    """``what`` happens: join, leave or then; and ``who`` it is."""
 
     what: str
     who: MemberSpec | None
@@ -37,7 +37,7 @@ class _Note(argparse.Action):
     """Keeps --leave, --join and --then in the order in which they were given."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: object) -> None:
-        """Append what was said."""
+        """Append the change to the story."""
         del parser
         who = values if isinstance(values, MemberSpec) else None
         namespace.story = [*(namespace.story or []), MemberChange(self.dest, who)]
@@ -80,7 +80,7 @@ is needed."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was asked for; returns the exit code."""
+    """Print the assignments; returns the exit code."""
     if arguments.cases is not None:
         if any((arguments.members, arguments.topics, arguments.assignor, arguments.story)):
             return complain("assign", "--cases goes with --json only", 2)
@@ -118,7 +118,7 @@ def _play(name: str, topics: dict[str, int], steps: Sequence[Sequence[MemberChan
 
 
 def _steps(members: Sequence[MemberSpec], story: Sequence[MemberChange]) -> list[list[MemberChange]]:
-    """What happens before each rebalance: all join, then what the story says from one --then to the next."""
+    """The changes before each rebalance: first all members join, then those between one --then and the next."""
     steps = [[MemberChange("join", member) for member in members]]
     if story:
         steps.append([])
@@ -128,7 +128,7 @@ def _steps(members: Sequence[MemberSpec], story: Sequence[MemberChange]) -> list
         else:
             steps[-1].append(change)
     if len(steps) > 2 and story[0].what == "then":
-        del steps[1]  # nothing was said before it
+        del steps[1]  # there is no change before the first --then
     return steps
 
 

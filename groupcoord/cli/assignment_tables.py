@@ -1,4 +1,4 @@
-"""Assignments as tables of text."""
+"""Renders assignments as text tables, for ``groupcoord assign``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from groupcoord.assignors.interface import TopicPartition
 
 
 def assignment_table(outcome: RebalanceOutcome) -> str:
-    """Every member with what it kept, gained and lost, and below that what there is to say of the whole."""
+    """A row for every member, with the partitions that it kept, gained and lost; below, the totals."""
     rows = [["member", "has", "kept", "gained", "lost"]]
     for member_id, change in outcome.changes.items():
         gone = member_id not in outcome.assignment
@@ -17,7 +17,7 @@ def assignment_table(outcome: RebalanceOutcome) -> str:
 
 
 def comparison_table(outcomes: Mapping[str, RebalanceOutcome]) -> str:
-    """A column for every assignor: what each member has, what it gained and lost, and what there is to say of the whole."""
+    """A column for every assignor: how many partitions each member has, gained and lost; below, the totals."""
     rows = [["member", *outcomes]]
     members = dict.fromkeys(member_id for outcome in outcomes.values() for member_id in outcome.changes)
     rows += [[member_id, *(_cell(outcome, member_id) for outcome in outcomes.values())] for member_id in members]
@@ -32,7 +32,7 @@ def comparison_table(outcomes: Mapping[str, RebalanceOutcome]) -> str:
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
-    """``orders 0-2 5, payments 1``: topics by name, runs of partitions drawn together."""
+    """``orders 0-2 5, payments 1``: topics by name, consecutive partitions as ranges."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         by_topic.setdefault(topic, []).append(partition)
@@ -40,7 +40,7 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """The first of ``rows`` as headings, and columns aligned."""
+    """``rows`` in aligned columns; the first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
@@ -57,7 +57,7 @@ def _cell(outcome: RebalanceOutcome, member_id: str) -> str:
 
 
 def consecutive_runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of each run of consecutive ``numbers``, which ascend."""
+    """(first, last) of each run of consecutive ``numbers``, which are in ascending order."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

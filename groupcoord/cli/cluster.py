@@ -1,4 +1,5 @@
-"""``groupcoord cluster``: looks at a running cluster, and acts on the brokers of a ``groupcoord serve --control``."""
+"""``groupcoord cluster``: shows a running cluster (``tree``), and stops, kills or pauses brokers of a ``groupcoord serve
+--control`` (``brokers`` and others)."""
 
 import argparse
 
@@ -6,7 +7,7 @@ from groupcoord.cli import cluster_brokers, cluster_tree
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the commands of ``cluster``."""
+    """Declare the subcommands of ``cluster``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
 Look at a running cluster, groupcoord's or Kafka's (tree), and act on the brokers of one that groupcoord serve --control
@@ -21,6 +22,6 @@ serves."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one of its commands; returns the exit code."""
+    """Run the subcommand; returns the exit code."""
     code: int = arguments.run_command(arguments)
     return code

@@ -1,7 +1,7 @@
-"""``groupcoord cluster brokers``, and ``stop``, ``kill``, ``pause``, ``resume``, ``start`` …: brokers and a controller that
-fail, by hand.
+"""``groupcoord cluster brokers``, ``stop``, ``kill``, ``pause``, ``resume``, ``start`` …: inject failures into brokers and the
+controller by hand.
 
-They need ``groupcoord serve --brokers 3 --control PORT``; docs/brokers.md says what each does.
+They need ``groupcoord serve --brokers 3 --control PORT``; docs/brokers.md describes each.
 """
 
 import argparse
@@ -11,33 +11,33 @@ from typing import Any
 from groupcoord.cli.main import complain
 
 _ACTIONS = {
-    "stop": "shut a broker down in order: others lead first what it leads, as far as others are in sync",
-    "kill": "end a broker without a word: others lead when its session ends",
-    "pause": "let a broker say nothing until it is resumed; its connections stay open",
-    "resume": "let a paused broker go on",
-    "start": "start a broker again; after kill it is let in when its session has ended",
-    "stop-copying": "let a broker copy nothing from leaders, as a follower that is too slow",
-    "copy-again": "let a broker copy from leaders again",
+    "stop": "shut a broker down cleanly: other in-sync replicas become leaders of its partitions first",
+    "kill": "kill a broker: others become leaders when its session expires",
+    "pause": "suspend a broker until it is resumed; its connections stay open",
+    "resume": "resume a paused broker",
+    "start": "start a broker again; after kill it waits until its old session has expired",
+    "stop-copying": "stop the replication of a broker from leaders, as of a follower that is too slow",
+    "copy-again": "resume the replication of a broker from leaders",
     "cut-off": "cut the network between a broker and another one, its clients or the controller",
-    "reconnect": "mend what cut-off has cut",
-    "slow-disk": "let everything that a broker appends take so many seconds; 0 ends that",
-    "lose-disk": "let a broker that does not run lose its disk: it starts with empty logs",
-    "unregister": "let the controller forget a broker",
+    "reconnect": "restore the network that cut-off has cut",
+    "slow-disk": "delay each append of a broker by so many seconds; 0 ends that",
+    "lose-disk": "delete the data of a broker that does not run: it will start with empty logs",
+    "unregister": "unregister a broker at the controller",
 }
 _ARGUMENTS = {
     "cut-off": ("peer", "the id of another broker, clients or controller"),
     "reconnect": ("peer", "the id of another broker, clients or controller"),
-    "slow-disk": ("seconds", "how long each append takes: 0.5, say"),
+    "slow-disk": ("seconds", "the delay of each append, such as 0.5"),
 }
-"""What some actions need besides the broker."""
+"""The arguments of some actions besides the broker."""
 _CONTROLLER = "controller"
 _OF_CONTROLLER = ("kill", "pause", "resume", "start")
-"""What can be done to the controller, too."""
+"""The actions that the controller has, too."""
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Declare the commands."""
-    summary = "list the brokers: what each does, and all that was done to it; and a controller that does not run"
+    """Declare the subcommands."""
+    summary = "list the brokers, each with its state and injected faults; and the controller if it does not run"
     brokers = commands.add_parser("brokers", help=summary)
     brokers.set_defaults(run_command=_run, action=None)
     _add_control(brokers)
@@ -79,8 +79,8 @@ def _broker_or_controller(text: str) -> int | str:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Act on the broker or the controller, if there is an action, and print what brokers there are, or what it is then; returns
-    the exit code."""
+    """Do the action, if there is one, on a broker or the controller, and print its new state; without an action print all
+    brokers. Returns the exit code."""
     try:
         import httpx  # noqa: PLC0415 - an extra that need not be installed
 

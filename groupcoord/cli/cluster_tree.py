@@ -1,4 +1,5 @@
-"""``groupcoord cluster tree``: who is in a running cluster, groupcoord's or Kafka's, as paths."""
+"""``groupcoord cluster tree``: shows brokers, topics and controller of a running cluster, groupcoord's or Kafka's, as paths
+like ZooKeeper's."""
 
 import argparse
 import json
@@ -15,7 +16,7 @@ _WATCH_S = 1.0
 
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Declare the command."""
+    """Declare the subcommand."""
     tree = commands.add_parser(
         "tree",
         help="show brokers, topics and controller as paths",
@@ -67,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def changes(before: ClusterTree, after: ClusterTree, path: str) -> list[str]:
-    """What is gone at ``path`` or below it, as ``-`` lines, and what is new, as ``+`` lines; what has changed is both."""
+    """The differences at ``path`` and below: ``-`` lines for what is gone, ``+`` lines for what is new, both for changes."""
     old, new = (tree.tree(path) if path in tree else {} for tree in (before, after))
     gone = [tree_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]
     came = [tree_line(each, stored) for each, stored in new.items() if each not in old or old[each] != stored]

@@ -1,4 +1,4 @@
-"""``groupcoord dissect``: frames, captures and segment files, shown field by field."""
+"""``groupcoord dissect``: shows frames, network captures and segment files field by field."""
 
 import argparse
 import json
@@ -29,11 +29,11 @@ _WIDEST_PATH, _WIDEST_TYPE = 60, 32
 
 
 class _InputError(Exception):
-    """There is nothing that could be dissected; the text says why."""
+    """The input cannot be dissected; the text says why."""
 
 
 class _Part(NamedTuple):
-    """One dissection, or a problem without one; ``place`` is text before its title, ``said`` what JSON says beside it."""
+    """One dissection, or a problem instead; ``place`` is the text before its title, ``said`` are extra fields for JSON."""
 
     place: str
     said: dict[str, Any]
@@ -77,7 +77,7 @@ could be is shown."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Dissect and print; returns the exit code."""
+    """Dissect the input and print it; returns the exit code."""
     problems = []
     try:
         for part in _parts(arguments):
@@ -116,7 +116,7 @@ def _parts(arguments: argparse.Namespace) -> Iterator[_Part]:
 
 
 def _bytes_of(name: str, data: bytes) -> bytes:
-    """The bytes that the hexadecimal digits in ``data`` say."""
+    """The bytes for the hexadecimal digits in ``data``."""
     text = data.decode("ascii", "replace")
     digits = text.replace("0x", "").translate({ord(mark): None for mark in ":, \t\r\n"})
     try:
@@ -149,10 +149,10 @@ def _frames(data: bytes, response: list[str] | None) -> Iterator[_Part]:
 
 
 def _are_sized(data: bytes, *, is_request: bool) -> bool:
-    """Does each frame in ``data`` begin with its length? If not, all is one frame.
+    """Does each frame in ``data`` begin with its length? If not, ``data`` is one frame.
 
-    Lengths lead from frame to frame to the very end. A request may be cut: its length would be a Produce request of a version
-    that there is not.
+    The lengths have to lead from frame to frame to the end of the data. A request may also be cut short: its first bytes, taken
+    for API key and version instead of a length, would be a Produce request of an unknown version.
     """
     at = 0
     while 0 <= at < len(data):

@@ -1,7 +1,7 @@
-"""The command ``groupcoord``: finds the subcommand, imports only that one, and ends as a good Unix program does.
+"""The entry point of the command ``groupcoord``: finds the subcommand, imports only that one, and runs it.
 
-A subcommand is a module of this package with ``configure(parser)`` and ``run(arguments) -> exit code``. Codes: 0 done, 1 it
-could not be done, 2 asked in the wrong way, 130 stopped with ctrl-C, 141 stdout was closed by its reader.
+A subcommand is a module of this package with ``configure(parser)`` and ``run(arguments) -> exit code``. Exit codes: 0 success,
+1 failure, 2 wrong usage, 130 stopped with ctrl-C, 141 stdout was closed by its reader (SIGPIPE).
 """
 
 import argparse
@@ -17,9 +17,8 @@ from typing import Any, NoReturn
 from groupcoord.version import VERSION
 
 GARBAGE_THRESHOLD = 20_000
-"""How many more objects than before are looked through for cycles, and not Python's 700: what is imported stays, requests and
-answers make thousands of objects a second and no cycles, and looking for some takes a tenth of the time of a start, and of a
-heartbeat."""
+"""The threshold of Python's garbage collector (default 700), in new objects. Requests and responses create thousands of objects
+a second and no reference cycles, and collections would take a tenth of the time of a start, and of a heartbeat."""
 
 COMMANDS = {
     "serve": "serve one broker with its group coordinator",
@@ -36,7 +35,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line ``argv`` (that of the process) and return its exit code."""
+    """Run the command line ``argv`` (default: that of the process), and return its exit code."""
     _fill_standard_descriptors()
     try:
         try:
@@ -48,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
     except BrokenPipeError:
         forget_output()
-        return 128 + 13  # as the shell says of a program that SIGPIPE ended
+        return 128 + 13  # the shell's exit code for a program that SIGPIPE has ended
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -60,7 +59,7 @@ def _run(argv: Sequence[str]) -> int:
     parsers = {name: subparsers.add_parser(name, help=summary) for name, summary in COMMANDS.items()}
     chosen = next((argument for argument in argv if argument in COMMANDS), None)
     if chosen is None:
-        parser.parse_args(argv)  # says what is wrong, or shows the help that was asked for
+        parser.parse_args(argv)  # prints the error, or the requested help
         raise AssertionError("a command line without a command was accepted")
     gc.set_threshold(GARBAGE_THRESHOLD, *gc.get_threshold()[1:])
     command = import_module(f"groupcoord.cli.{chosen}")
@@ -70,14 +69,14 @@ def _run(argv: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of a mistake what is wrong, and no more: one line, of the command that does not know the argument."""
+    """An argument parser whose error messages are one line, of the command to which the wrong argument belongs."""
 
     def error(self, message: str) -> NoReturn:
-        """Say it and end."""
+        """Print the error and exit."""
         self.exit(2, f"{self.prog}: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse all: what is not known ends the program, and of an option the nearest that there is is told."""
+        """Parse all arguments; an unknown one ends the program, with the most similar option in the error."""
         arguments, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
@@ -93,26 +92,26 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _fill_standard_descriptors() -> None:
-    """Open what the caller has closed of stdin, stdout and stderr, on nothing.
+    """Open those of stdin, stdout and stderr that the caller has closed, on /dev/null.
 
-    Otherwise the next socket would be taken for one of them; libuv aborts the process when it comes to close such a socket.
+    Otherwise the next socket would get their number; libuv aborts the process when it closes such a socket.
     """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 def complain(command: str, problem: str, code: int) -> int:
-    """Say on stderr, unless it is closed, what is wrong; returns the exit code ``code``."""
+    """Print an error on stderr, unless it is closed; returns the exit code ``code``."""
     with contextlib.suppress(OSError, ValueError):
         print(f"groupcoord {command}: {problem}", file=sys.stderr)
     return code
 
 
 def forget_output() -> None:
-    """The reader has closed stdout: discard what is in its buffer, of which the interpreter would complain at exit."""
+    """Discard what is in the buffer of a closed stdout, about which the interpreter would complain at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,5 @@
-"""``groupcoord offsets``: the log of ``__consumer_offsets`` shown, compacted, exported and imported."""
+"""``groupcoord offsets``: shows the records of ``__consumer_offsets`` (and ``__transaction_state``), previews compaction, and
+exports and imports the log."""
 
 import argparse
 import contextlib
@@ -39,11 +40,11 @@ _SOURCE = (
     "HOST:PORT of a running cluster, a data directory, another one with folders __consumer_offsets-N, or such a folder"
 )
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
-"""Of an option that may be given several times."""
+"""Help text of an option that may be repeated."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``offsets`` and of its commands."""
+    """Declare the options of ``offsets`` and its subcommands."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
 Look into the log in which a coordinator, groupcoord's or Kafka's, keeps groups and
@@ -134,7 +135,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked for; returns the exit code."""
+    """Run the subcommand; returns the exit code."""
     if (arguments.command is None) == (arguments.before_after is None):
         return complain("offsets", "a command is needed, or --before-after SOURCE; --help says more", 2)
     try:
@@ -242,12 +243,12 @@ _NOTHING = compaction_preview.LogSize(0, 0, 0)
 
 @contextlib.contextmanager
 def open_source(text: str, topic: str = CONSUMER_OFFSETS) -> Iterator[LogSource]:
-    """The source of ``topic`` that ``text`` names: a directory, or else HOST:PORT. Raises SourceError."""
+    """The source of the records of ``topic``: the directory ``text``, or the cluster at HOST:PORT. Raises SourceError."""
     path = Path(text)
     if path.exists() or ":" not in text:
         yield SegmentDirSource(path, topic)
         return
-    # The client takes longer to import than all of the rest, and directories do not need it.
+    # Importing the client takes longer than everything else, and directories do not need it.
     from groupcoord.client.option_parsing import parse_address  # noqa: PLC0415
     from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415
 
@@ -263,7 +264,7 @@ def open_source(text: str, topic: str = CONSUMER_OFFSETS) -> Iterator[LogSource]
 def dump(
     source: LogSource, wanted: EntryFilter, partitions: Collection[int], *, as_json: bool = False, as_raw: bool = False
 ) -> int:
-    """Print every entry that is ``wanted``; what cannot be read goes to stderr, too. Returns the exit code."""
+    """Print every entry that is ``wanted``; unreadable data is reported on stderr, too. Returns the exit code."""
     faults = 0
     for found in (each for number in _wanted(source, partitions) for each in source.read(number)):
         if isinstance(found, UnreadableData):
@@ -292,7 +293,7 @@ def _wanted(source: LogSource, partitions: Collection[int]) -> list[int]:
 def before_and_after(
     source: LogSource, groups: Collection[str], partitions: Collection[int], now_ms: int, *, as_json: bool
 ) -> int:
-    """Print what compaction would keep of each partition, and in the end how much that is. Returns the exit code."""
+    """Print what compaction would keep of each partition, and a summary. Returns the exit code."""
     faults = 0
     before, after = _NOTHING, _NOTHING
     for number in _wanted(source, partitions):

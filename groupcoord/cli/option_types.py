@@ -1,8 +1,8 @@
-"""What several commands read from their options."""
+"""Parsers of option values that several commands share."""
 
 
 def listen_address(text: str) -> tuple[str, int] | None:
-    """Host and port of HOST:PORT; the port may be 0, and an IPv6 address stands in brackets. None if it is no such thing."""
+    """Host and port of HOST:PORT; the port may be 0, and an IPv6 address is in brackets. None if ``text`` is invalid."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
         return None

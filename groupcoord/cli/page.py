@@ -1,4 +1,4 @@
-"""``groupcoord page``: what a saved trace says, as one HTML file to look at."""
+"""``groupcoord page``: renders a saved trace as one HTML file."""
 
 import argparse
 from pathlib import Path
@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; returns the exit code."""
-    from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - most of what there is to import
-    from groupcoord.page.page_data import saved_page  # noqa: PLC0415
+    from groupcoord.page.html_embedding import PageNotBuiltError  # noqa: PLC0415 - most of what there is to import
+    from groupcoord.page.trace_page import saved_page  # noqa: PLC0415
     from groupcoord.testing.trace import Trace  # noqa: PLC0415
 
     path: Path = arguments.trace

@@ -1,4 +1,4 @@
-"""``groupcoord pipeline``: what a cluster's consumer groups did, from ``__consumer_offsets`` to tables, with PySpark."""
+"""``groupcoord pipeline``: turns ``__consumer_offsets`` into tables and a report about consumer groups, with PySpark."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
 from groupcoord.cli.option_types import is_number, listen_address
-from groupcoord.page.embedding import PageNotBuiltError, built_page
+from groupcoord.page.html_embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.open_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.report.report_model import DETAILED
@@ -48,7 +48,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 _PAIRS: dict[str, Any] = {"action": "append", "default": [], "type": _pair, "metavar": "KEY=VALUE"}
-"""Of an option that may be given several times."""
+"""Help text of an option that may be repeated."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +140,7 @@ nothing else. The same seed gives the same log."""
 
 
 def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> None:
-    """What to read and where to write; ``source`` and ``option`` say which sources and which of their options there are."""
+    """Declare the options for the source and the output; ``source`` and ``option`` are their help texts."""
     parser.add_argument("--source", required=True, metavar="KIND:WHERE", help=source)
     parser.add_argument(
         "--out", required=True, metavar="DIR", help="where to write; a directory, or any URL Spark can write to"
@@ -160,7 +160,7 @@ def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> No
 
 
 def _source_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """The options of the source. Raises PipelineError for a properties file that the source would not heed."""
+    """The options of the source. Raises PipelineError for a properties file that the source would ignore."""
     options = dict(arguments.source_option)
     if arguments.command_config is not None:
         if not arguments.source.startswith("kafka:"):
@@ -184,7 +184,7 @@ def _configure_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked for; returns the exit code."""
+    """Run the subcommand; returns the exit code."""
     missing = [name for name in getattr(arguments, "needed", NEEDED) if find_spec(name) is None]
     if missing:
         return complain("pipeline", f"{', '.join(missing)} missing: pip install 'groupcoord[pipeline]'", 1)
@@ -201,7 +201,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(problem: Exception) -> bool:
-    """Whether Spark says it, where Spark is: not every command needs it."""
+    """Is ``problem`` an error of Spark? Spark may not be installed, because not every subcommand needs it."""
     if "pyspark" not in sys.modules:
         return False
     from py4j.protocol import Py4JError  # noqa: PLC0415 - of the extra
@@ -221,7 +221,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.sources.topic_ends import ends_of_file  # noqa: PLC0415
     from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
 
-    built_page(ENTRY)  # who has none shall hear of it before Spark has worked for it
+    built_page(ENTRY)  # raises before Spark has done any work if the page is not built
     if is_one_machine(chosen_master(arguments.master)):
         refuse_unwritable(Path(arguments.out))
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
@@ -293,7 +293,7 @@ REPLAYED = "range,sticky,cooperative-sticky"
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``pipeline report``, but those of Spark."""
+    """Declare the options of ``pipeline report``, without those of Spark."""
     parser.description = """\
 Make DIR/report.html anew from DIR/report.json, which an earlier run has left.
 Needs no Spark, unless DIR is a URL."""
@@ -314,14 +314,14 @@ where there is a display."""
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
-    """How to say what came of it."""
+    """Declare the option for the output format."""
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="of what is said at the end (default: text)"
     )
 
 
 def _print_report(report: "Report", directory: str, form: str) -> None:
-    """Say on stdout what came of it: in a few lines, or as one JSON document; and on stderr what could not be read."""
+    """Print the result on stdout, in a few lines or as one JSON document, and on stderr what could not be read."""
     from groupcoord.pipeline.report.report_text import outcome_line, remark_lines  # noqa: PLC0415 - of the extra
 
     for line in remark_lines(report.quality):
@@ -361,7 +361,7 @@ def _demo(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
 
     built_page(ENTRY)
-    find_java()  # who has none of them shall not hear of it after the show only
+    find_java()  # raises before the demo runs if there is no Java
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
     async def read_log(address: str) -> int:
@@ -380,7 +380,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def has_display() -> bool:
-    """Whether a user can look at a browser: never in a CI, never without a terminal."""
+    """Can the user see a browser? Never in a CI, never without a terminal."""
     if os.environ.get("CI") or not sys.stdout.isatty():
         return False
     return sys.platform in {"win32", "darwin"} or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -394,7 +394,7 @@ _MOST_SERIES = 10_000_000
 
 
 def _configure_watch(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``pipeline watch``, but those of Spark."""
+    """Declare the options of ``pipeline watch``, without those of Spark."""
     parser.description = """\
 Follow the log of __consumer_offsets of a living cluster: tables that grow, and
 views (current_offsets, current_groups, lag, storms, open_transactions) that are
@@ -502,7 +502,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
 
 
 def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[BatchOutcome], None]":
-    """Serve metrics for as long as ``serving`` lasts; returns what makes them anew."""
+    """Serve metrics until ``serving`` is closed; returns the function that updates them."""
     if find_spec("prometheus_client") is None:
         raise PipelineError("--metrics needs prometheus_client: pip install 'groupcoord[pipeline]'")
     from groupcoord.pipeline.watch.metrics import MetricsServer, WatchMetrics  # noqa: PLC0415 - of the extra
@@ -515,7 +515,7 @@ def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callab
 
 
 def outcome(records: int, batches: int, out: str) -> str:
-    """What the watch says at its end."""
+    """The line that ``pipeline watch`` prints at its end."""
     if batches == 0:
         return f"ended before the first batch: there are no tables in {out} yet"
     return f"{records:,} records in {batches:,} batches: tables in {out}/tables"
@@ -526,18 +526,18 @@ class Stopping:
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        """Set when the watch is to end."""
+        """Set when the watch has to end."""
         self.by: int | None = None
-        """The last signal."""
+        """The number of the last signal."""
         self._before: dict[int, Any] = {}
 
     def arm(self) -> None:
-        """Catch the signals from now on; called again after Spark has installed a handler of its own."""
+        """Install the signal handlers; called again after Spark has installed its own."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before.setdefault(number, signal.signal(number, self._received))
 
     def disarm(self) -> None:
-        """Restore the handlers that there were before."""
+        """Restore the earlier handlers."""
         for number, before in self._before.items():
             signal.signal(number, before)
 
@@ -551,7 +551,7 @@ class Stopping:
 
 @contextmanager
 def signals() -> Iterator[Stopping]:
-    """What ends the watch; afterwards signals do again what they did before."""
+    """A Stopping with its signal handlers installed; the earlier ones are restored at the end of the block."""
     stopping = Stopping()
     try:
         yield stopping

@@ -1,4 +1,4 @@
-"""``groupcoord proxy``: between clients and a real cluster, in the foreground until SIGTERM or ctrl-C."""
+"""``groupcoord proxy``: runs a proxy between clients and a real cluster, in the foreground until SIGTERM or ctrl-C."""
 
 import argparse
 import asyncio
@@ -13,8 +13,8 @@ from typing import TextIO
 from groupcoord.cli.main import complain
 from groupcoord.cli.option_types import listen_address
 from groupcoord.core.events import Event
-from groupcoord.page.embedding import PageNotBuiltError
-from groupcoord.page.page_data import live_page
+from groupcoord.page.html_embedding import PageNotBuiltError
+from groupcoord.page.trace_page import live_page
 from groupcoord.proxy import recording
 from groupcoord.proxy.proxy import Proxy
 from groupcoord.proxy.recording import RecordedFrame
@@ -73,7 +73,7 @@ At the end, stdout has for each group why its newest generation or epoch began."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the proxy until told to stop; returns the exit code."""
+    """Run the proxy until a signal comes; returns the exit code."""
     rules: list[NamedRule] = []
     html = None
     if arguments.page is not None:
@@ -167,14 +167,14 @@ async def _serve(
 
 
 def _log(event: Event) -> None:
-    """Log what happens to groups, and faults; requests and connections are in the trace."""
+    """Log events of groups and faults; requests and connections are only in the trace."""
     if not isinstance(event, RequestEvent | ConnectionOpened | ConnectionClosed):
         event_logging.log_event(event)
 
 
 @contextlib.contextmanager
 def _signals(stop: "asyncio.Future[int]") -> Iterator[None]:
-    """SIGTERM and SIGINT say with which exit code to stop."""
+    """A future of the exit code, which SIGTERM or SIGINT sets."""
     loop = asyncio.get_running_loop()
     codes = {signal.SIGTERM: 0, signal.SIGINT: _EXIT_BY_SIGINT}
 

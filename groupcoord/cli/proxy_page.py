@@ -1,4 +1,5 @@
-"""The live page of ``groupcoord proxy --page``: what passes the proxy, as it happens. It is for looking at, on this machine."""
+"""The server of the live page of ``groupcoord proxy --page``, which shows the proxy's trace. It is read-only, and serves only
+this machine."""
 
 import asyncio
 import contextlib
@@ -19,22 +20,23 @@ from groupcoord.testing.trace import Trace
 
 
 class WatchedTrace:
-    """A trace that is streamed until ``ending``."""
+    """The proxy's trace as a StreamedCluster: it is streamed until ``ending`` is set."""
 
     run = 1
-    """It begins once."""
+    """The proxy's trace is never reset."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.ending = asyncio.Event()
 
     def on_trace(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call ``listener`` with every new entry; returns a function that ends this."""
+        """Call ``listener`` for every new entry; returns a function that removes the listener."""
         return self.trace.on_entry(listener)
 
 
 def page_app(watched: WatchedTrace, html: str) -> FastAPI:
-    """The page ``html``, and what it asks for: the trace as server-sent events, and why a generation or an epoch began."""
+    """The application that serves the page ``html``, the trace as server-sent events, and explanations of generations and
+    epochs."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(AccessControl, token=None)
 
@@ -62,7 +64,7 @@ def page_app(watched: WatchedTrace, html: str) -> FastAPI:
 
 @contextlib.asynccontextmanager
 async def page_server(trace: Trace, html: str, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the page at ``host`` and ``port`` (0 picks one) while the block runs; gives its URL. Raises OSError."""
+    """Serve the page at ``host`` and ``port`` (0: any free port) while the block runs; yields its URL. Raises OSError."""
     try:
         sockets = await bind(host, port, BrokerConfig.of())
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""``groupcoord replay``: a recording of ``groupcoord proxy`` told to groupcoord, and what it answers otherwise."""
+"""``groupcoord replay``: replays a recording of ``groupcoord proxy`` against groupcoord, and shows responses that differ."""
 
 import argparse
 from pathlib import Path
@@ -19,7 +19,7 @@ code is 0 if they are equal, 1 if they differ, 2 if the file is no recording."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay; returns the exit code."""
+    """Replay the recording; returns the exit code."""
     try:
         text = arguments.file.read_text(encoding="utf-8")
         found = replay(frames_of(text.splitlines()))

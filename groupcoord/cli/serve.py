@@ -1,4 +1,4 @@
-"""``groupcoord serve``: one broker, or several, in the foreground until SIGTERM or ctrl-C."""
+"""``groupcoord serve``: runs one broker, or several as a cluster, in the foreground until SIGTERM or ctrl-C."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupcoord.cli.main import complain, forget_output
-from groupcoord.cli.serve_variables import read_variables
+from groupcoord.cli.serve_environment import read_variables
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS, BrokerConfig, DefaultOverride, load
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.features import check_levels
@@ -36,14 +36,14 @@ _EXIT_BY_SIGNAL = {"SIGINT": 130}  # SIGTERM is how a service is asked to end: i
 
 
 class TopicOption(NamedTuple):
-    """A topic to begin with; ``partitions`` None is ``num.partitions``."""
+    """A topic that exists from the start; ``partitions`` None: ``num.partitions``."""
 
     name: str
     partitions: int | None
 
 
 class BrokerOptions(NamedTuple):
-    """How many brokers, their racks in turn, and the levels of the cluster's features."""
+    """The number of brokers, their racks (assigned in turn), and the feature levels of the cluster."""
 
     number: int
     racks: tuple[str, ...]
@@ -51,7 +51,7 @@ class BrokerOptions(NamedTuple):
 
 
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
-"""Of an option that may be given several times."""
+"""Help text of an option that may be repeated."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -215,7 +215,7 @@ SIGTERM and ctrl-C end it."""
 
 
 def _difference(here: DefaultOverride) -> str:
-    """What ``--help`` says of a default that is not Kafka's."""
+    """The text in ``--help`` for a default that differs from Kafka's."""
     kafkas = BROKER[here.name].default
     instead = "" if kafkas is None else f"  (Kafka: {kafkas})"
     reason = textwrap.fill(here.reason, 76, initial_indent="      ", subsequent_indent="      ")
@@ -223,7 +223,7 @@ def _difference(here: DefaultOverride) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop; returns the exit code."""
+    """Serve until a signal comes; returns the exit code."""
     several = BrokerOptions(arguments.brokers, arguments.racks, dict(arguments.features))
     contradiction = _contradiction(arguments, several)
     if contradiction is not None:
@@ -278,7 +278,7 @@ def _end_with_stdin() -> None:
 
 
 def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str | None:
-    """What is wrong with options that do not go together, or None."""
+    """The error text for options that cannot be combined, or None."""
     if len(several.racks) > several.number:
         return f"--racks names {len(several.racks)} racks, and there are fewer brokers: {several.number}"
     is_controlled = arguments.page or arguments.control is not None
@@ -290,7 +290,7 @@ def _contradiction(arguments: argparse.Namespace, several: BrokerOptions) -> str
 
 
 def _set_up_log(arguments: argparse.Namespace) -> LogRateLimiter | None:
-    """Raises OSError if there can be no such file."""
+    """Set up logging. Raises OSError if the log file cannot be opened."""
     level = _LEVELS[arguments.log_level]
     file = None
     if arguments.log_file is not None:
@@ -393,7 +393,7 @@ async def _serve_node(
 async def _serve_with_control(
     config: BrokerConfig, arguments: argparse.Namespace, several: BrokerOptions, rules: "list[NamedRule]"
 ) -> int:
-    """The same brokers as a ``testing.Cluster``, which can be controlled."""
+    """Serve the brokers as a ``testing.Cluster``, with the control API."""
     try:
         from groupcoord.control.access import is_loopback  # noqa: PLC0415 - an extra that need not be installed
         from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster  # noqa: PLC0415
@@ -410,8 +410,8 @@ async def _serve_with_control(
         )
     page = None
     if arguments.page:
-        from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
-        from groupcoord.page.page_data import live_page  # noqa: PLC0415
+        from groupcoord.page.html_embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
+        from groupcoord.page.trace_page import live_page  # noqa: PLC0415
 
         try:
             page = live_page("groupcoord serve")
@@ -462,11 +462,11 @@ async def _serve_with_control(
 
 
 def _announce(lines: Iterable[str]) -> None:
-    """Say on stdout that connections are accepted, and where."""
-    gc.freeze()  # what is imported by now stays; no collection has to look at it again
+    """Print on stdout that connections are accepted, and where."""
+    gc.freeze()  # imported objects stay, so that no garbage collection has to look at them again
     try:
         print("\n".join(lines), flush=True)
-    except OSError:  # stdout is closed, which is no reason not to serve
+    except OSError:  # stdout is closed, which does not prevent serving
         forget_output()
 
 
@@ -480,7 +480,7 @@ def _exit_code(ended_by: signal.Signals | None) -> int:
 
 
 def _where(listener_addresses: Mapping[str, Sequence[str]], broker_ids: Sequence[int]) -> Iterator[str]:
-    """The first lines on stdout: where each broker listens, and, for each listener behind the first one, its name too."""
+    """The first lines on stdout: the address of each broker, with the name of the listener except for the first one."""
     for listener, (name, addresses) in enumerate(listener_addresses.items()):
         said = f"listening on {{}} for {name}" if listener else "listening on {}"
         for broker_id, address in zip(broker_ids, addresses, strict=True):
@@ -489,7 +489,7 @@ def _where(listener_addresses: Mapping[str, Sequence[str]], broker_ids: Sequence
 
 
 def _config(arguments: argparse.Namespace) -> BrokerConfig:
-    """The properties of file, variables and command line; ``--host`` and ``--port`` win over the first of ``listeners``."""
+    """The configs of file, variables and command line; ``--host`` and ``--port`` override the first of ``listeners``."""
     if arguments.variables.problem is not None:
         raise arguments.variables.problem
     text, name = None, "server.properties"
@@ -531,7 +531,7 @@ def _topic(text: str) -> TopicOption:
 
 
 def _number(what: str, lowest: int, highest: float = math.inf) -> Callable[[str], int]:
-    """Reads an option that must be ``what``: a number from ``lowest`` to ``highest``."""
+    """A parser of an option that must be ``what``: a number from ``lowest`` to ``highest``."""
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and lowest <= int(text) <= highest):

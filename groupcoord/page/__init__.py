@@ -1,1 +1,1 @@
-"""Pages that show what a cluster did: one self-contained HTML file from a trace, built from ``web/`` by ``make page``."""
+"""HTML pages that show a trace, each one self-contained file; ``make page`` builds their front end from ``web/``."""

@@ -1,4 +1,4 @@
-"""The bytes of the requests and answers of a trace, field by field; a detailed trace has them."""
+"""Dissects the bytes of the requests and responses in a detailed trace, field by field, for its page."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,17 +8,17 @@ from groupcoord.protocol.apis import APIS
 from groupcoord.testing.trace import RequestReceived, ResponseSent, TraceEntry
 
 MOST = 20_000
-"""So many different messages are dissected, the newest ones: a page of 100,000 entries is made in seconds and stays small."""
+"""At most so many different messages are dissected, the newest ones, so that the page of a long trace stays small."""
 
 _KEYS = {api.name: api.key for api in APIS.values()}
 _CORRELATION_ID = {RequestReceived: slice(16, 24), ResponseSent: slice(8, 16)}
-"""Where it stands in a frame, in hexadecimal digits; messages that differ in nothing else are dissected once."""
+"""The place of the correlation id in the hexadecimal digits of a frame; messages that differ only in it are dissected once."""
 
 
 class Dissections(NamedTuple):
-    """The ``different`` dissections of a trace, and by the numbers of entries where theirs is among them.
+    """The ``different`` dissections of a trace, and ``places``: number of an entry → index of its dissection.
 
-    What is the correlation id of a message, its frame says: it may be another one in its dissection.
+    The correlation id in a dissection may be that of another message with otherwise equal bytes.
     """
 
     different: list[Dissection]
@@ -26,7 +26,7 @@ class Dissections(NamedTuple):
 
 
 def dissection_of(entry: TraceEntry) -> Dissection | None:
-    """What the message of ``entry`` consists of; None if it is of none, or the trace does not have its bytes."""
+    """The dissection of the message of ``entry``; None if it is not of a message, or the trace does not have its bytes."""
     event = entry.event
     if not isinstance(event, RequestReceived | ResponseSent) or event.frame is None:
         return None
@@ -34,7 +34,7 @@ def dissection_of(entry: TraceEntry) -> Dissection | None:
 
 
 def dissections_of(entries: Sequence[TraceEntry], most: int = MOST) -> Dissections:
-    """The dissections of ``entries``: of the newest ``most`` messages that are not the same."""
+    """The dissections of the newest ``most`` different messages in ``entries``."""
     found = Dissections([], {})
     known: dict[tuple[str, int, str], int] = {}
     for entry in reversed(entries):

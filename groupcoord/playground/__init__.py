@@ -1,4 +1,4 @@
-"""A cluster to play with, where there are no sockets, no threads and no clock but that of the player, as in a browser.
+"""The playground: a cluster without sockets and threads, on a manual clock, which runs in a browser (Pyodide).
 
-``playground.Playground`` does what it is told by name and says what followed; ``lesson`` has the lessons.
+``playground.Playground`` runs actions by name and returns their results as JSON; ``lesson`` plays the lessons.
 """

@@ -1,4 +1,4 @@
-"""What can be done to a playground: each public method of ``Actions`` is an action, and its arguments are JSON."""
+"""The actions of the playground: each public method of ``Actions`` is an action, and its arguments are JSON."""
 
 import asyncio
 import dataclasses
@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
-from groupcoord.playground.cluster import SocketlessCluster
+from groupcoord.playground.socketless_cluster import SocketlessCluster
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.faults.api import AsyncRule
@@ -18,20 +18,20 @@ from groupcoord.testing.waiting import WaitTimeoutError
 T = TypeVar("T")
 
 MOST_RECORDS = 1_000
-"""So many records are produced at once, at most."""
+"""The most records of one produce action."""
 MOST_MEMBERS = 50
 MOST_SECONDS = 86_400 * 30
 TRIES = 3
-"""So often a producer is initialised at most, while a transaction of its predecessor is being aborted."""
+"""How often InitProducerId is tried while a transaction of the earlier producer is being aborted."""
 
 
 class ActionError(ValueError):
-    """An action cannot be done; the text says what was wrong, and what would be right."""
+    """An action is not possible; the text says what is wrong, and what would be right."""
 
 
 @dataclasses.dataclass
 class MemberProcess:
-    """A member, and how its process is: ``running``, ``not polling``, ``paused``, ``killed`` or ``closed``."""
+    """A member, and the status of its process: ``running``, ``not polling``, ``paused``, ``killed`` or ``closed``."""
 
     member: AutoMember
     protocol: str
@@ -41,27 +41,27 @@ class MemberProcess:
 
 @dataclasses.dataclass
 class ProducerProcess:
-    """A transactional producer, and how its process is: ``running`` or ``killed``."""
+    """A transactional producer, and the status of its process: ``running`` or ``killed``."""
 
     producer: ManualProducer
     status: str = "running"
 
 
 class Actions:
-    """The actions on ``cluster``, which is started. All raise ValueError, which says what would be right.
+    """The actions on ``cluster``, which has been started. All raise ValueError, which says what would be right.
 
-    Members and producers go by their client ids. What an action returns is what the client was answered, as far as it was
-    answered yet.
+    Members and producers are named by client id. Actions that send a request return its result, or None if there is no
+    response yet.
     """
 
     def __init__(self, cluster: SocketlessCluster) -> None:
         self._cluster = cluster
         self.members: dict[str, MemberProcess] = {}
-        """The members, by name, in the order in which they came."""
+        """The members by name, in the order in which they were added."""
         self.producers: dict[str, ProducerProcess] = {}
-        """The transactional producers, by name."""
+        """The transactional producers by name."""
         self.rules: dict[str, AsyncRule] = {}
-        """The rules for requests that fail, wait or are lost, by name."""
+        """The fault rules by name."""
 
     # Topics and records.
 
@@ -70,15 +70,15 @@ class Actions:
         await self._cluster.create_topic(topic, partitions)
 
     async def add_partitions(self, topic: str, more: int = 1) -> None:
-        """Give a topic more partitions; a leader of a classic group finds out when it asks for metadata again."""
+        """Add partitions to a topic; the leader of a classic group notices when it refreshes its metadata."""
         await self._cluster.add_partitions(topic, more)
 
     async def delete_topic(self, topic: str) -> None:
-        """Delete a topic, with the offsets committed for it."""
+        """Delete a topic, and the offsets committed for it."""
         await self._cluster.delete_topic(topic)
 
     async def produce(self, topic: str, partition: int = 0, count: int = 1) -> None:
-        """Append records to a partition."""
+        """Produce records to a partition."""
         _require(count, 1, MOST_RECORDS, "count", "records")
         await self._cluster.produce(topic, *_values(count), partition=partition)
 
@@ -99,8 +99,8 @@ class Actions:
     ) -> None:
         """Start a consumer, which joins the group.
 
-        ``assignors`` are of the classic protocol (partition.assignment.strategy; range unless given), ``remote_assignor`` of
-        the protocol ``consumer`` (KIP-848). With an ``instance_id`` it is a static member (KIP-345).
+        ``assignors`` are for the classic protocol (partition.assignment.strategy; range unless given), ``remote_assignor`` is
+        for the ``consumer`` protocol (KIP-848). With an ``instance_id`` it is a static member (KIP-345).
         """
         if len(self.members) >= MOST_MEMBERS:
             raise ActionError(f"there are {MOST_MEMBERS} members already, and a playground has no more")
@@ -123,25 +123,25 @@ class Actions:
         self.members[member.client_id] = MemberProcess(member, protocol, offered)
 
     async def leave(self, member: str) -> None:
-        """The consumer is closed: it commits what it has read, and says LeaveGroup; a static member says nothing."""
+        """Close the consumer: it commits its position, and sends LeaveGroup unless it is a static member."""
         process = self._alive(member)
         process.member.leave("the consumer is being closed")
         process.status = "closed"
 
     async def kill(self, member: str) -> None:
-        """The process ends without a word, as by ``kill -9``."""
+        """Kill the process of the consumer, as ``kill -9`` does."""
         process = self._alive(member)
         process.member.vanish()
         process.status = "killed"
 
     async def pause(self, member: str) -> None:
-        """The process stands still, as in a long garbage collection: it sends nothing, and answers lie unread."""
+        """Pause the process of the consumer, as a long garbage collection does: it sends nothing and reads no responses."""
         process = self._alive(member)
         process.member.pause()
         process.status = "paused"
 
     async def resume(self, member: str) -> None:
-        """The process goes on, and handles what came meanwhile."""
+        """Resume the paused process; it handles the responses that came meanwhile."""
         process = self._alive(member)
         if process.status != "paused":
             raise ActionError(f"member={member!r}: it is {process.status}, and only one that is paused goes on")
@@ -149,7 +149,7 @@ class Actions:
         process.status = "running"
 
     async def stop_polling(self, member: str) -> None:
-        """The application is busy: it polls no more, while the heartbeats of its consumer go on until max.poll.interval.ms."""
+        """The application stops polling, while the heartbeats of its consumer go on until max.poll.interval.ms."""
         process = self._alive(member)
         process.member.be_busy()
         process.status = "not polling"
@@ -161,12 +161,11 @@ class Actions:
         process.status = "running"
 
     async def subscribe(self, member: str, topics: list[str]) -> None:
-        """The member subscribes to other topics."""
+        """Subscribe the consumer to other topics."""
         self._alive(member).member.subscribe(*topics)
 
     async def commit(self, member: str, offsets: dict[str, int] | None = None) -> Any:
-        """OffsetCommit with the member id and generation that it has; without ``offsets``, of all records that there are in its
-        partitions."""
+        """OffsetCommit with its member id and generation; without ``offsets``, it commits the end of each of its partitions."""
         process = self._alive(member)
         said: list[Any] = []
         wanted = self._ends_of(process.member) if offsets is None else partitions_of(offsets)
@@ -177,7 +176,7 @@ class Actions:
     # The network.
 
     async def add_rule(self, rule: dict[str, Any], name: str | None = None) -> None:
-        """A rule for requests that fail, wait or are lost, as docs/faults.md has it."""
+        """Add a fault rule, as docs/faults.md describes it."""
         made = Rule.from_dict(rule)
         if made.holds:
             raise ActionError(f"do={made.action.name!r}: needs a program that releases; delay and drop do without")
@@ -187,26 +186,27 @@ class Actions:
         self.rules[name] = self._cluster.faults.add(made, name)
 
     async def remove_rule(self, name: str) -> None:
-        """The rule acts no more."""
+        """Remove a fault rule."""
         _found(self.rules, name, "name", "rule").remove()
         del self.rules[name]
 
     # Time.
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass; everything that falls due happens at its own moment."""
+        """Advance the clock; every timer that expires runs at its own time."""
         _require(seconds, 0, MOST_SECONDS, "seconds", "seconds")
         await self._cluster.clock.advance(seconds)
 
     async def advance_to_next_deadline(self, group: str | None = None) -> None:
-        """Let time pass until the coordinator's next deadline: the end of a session, of waiting for members to join …"""
+        """Advance the clock to the coordinator's next deadline: a session timeout, the end of a join phase …"""
         try:
             await self._cluster.clock.advance_to_next(group=group)
         except WaitTimeoutError as problem:
             raise ActionError(str(problem)) from None
 
     async def advance_until_stable(self, group: str) -> str | None:
-        """Let time pass until the group is Stable and all its members know; after ten minutes it says what is missing."""
+        """Advance the clock until the group is Stable and all its members have their assignments; after ten minutes the answer
+        says what is missing."""
         seen = self._cluster.group(group)
 
         def settled() -> bool:
@@ -227,36 +227,36 @@ class Actions:
     # Brokers and coordinators.
 
     async def kill_broker(self, broker: int) -> None:
-        """A broker ends without a word; when its session is over (9 s), others lead what it led."""
+        """Kill a broker; when its session expires (9 s), others become leaders of its partitions."""
         await self._cluster.broker(broker).kill()
 
     async def stop_broker(self, broker: int) -> None:
-        """A broker is shut down in order: others lead what it led at once."""
+        """Shut a broker down cleanly: others become leaders of its partitions at once."""
         await self._cluster.broker(broker).stop()
 
     async def start_broker(self, broker: int) -> None:
-        """A broker that was killed or stopped starts again, with all that it had."""
+        """Start a broker again that was killed or stopped, with its data."""
         await self._cluster.broker(broker).start()
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """Another broker becomes the leader of a partition, in the next leader epoch."""
+        """Make another broker the leader of a partition, in the next leader epoch."""
         await self._cluster.move_leader(topic, partition, to)
 
     async def move_coordinator(self, group: str, to: int) -> None:
-        """Another broker becomes the coordinator of a group: it leads the group's partition of ``__consumer_offsets`` and loads
-        it."""
+        """Make another broker the coordinator of a group: it becomes the leader of the group's partition of
+        ``__consumer_offsets`` and loads it."""
         await self._cluster.group(group).move_coordinator(to)
 
     async def unload_coordinator(self, group: str) -> None:
-        """No broker coordinates the group any more, until its coordinator is loaded: requests get NOT_COORDINATOR."""
+        """Unload the coordinator of the group: requests get NOT_COORDINATOR until it is loaded again."""
         await self._cluster.group(group).unload_coordinator()
 
     async def load_coordinator(self, group: str) -> None:
-        """A broker reads the group's partition of ``__consumer_offsets`` and coordinates what is in it."""
+        """Load the coordinator of the group again, from its partition of ``__consumer_offsets``."""
         await self._cluster.group(group).load_coordinator()
 
     async def compact_offsets(self) -> None:
-        """Roll the active segment of ``__consumer_offsets``, which compaction leaves alone, and compact the log."""
+        """Roll the active segment of ``__consumer_offsets``, which is never compacted, and compact the log."""
         core, now_ms = self._cluster.core, self._cluster.clock.now_ms()
         topic = core.broker.topics.get(CONSUMER_OFFSETS)
         if topic is None:
@@ -268,9 +268,9 @@ class Actions:
     # Transactions.
 
     async def add_producer(self, transactional_id: str, name: str | None = None, timeout_ms: int = 60_000) -> Any:
-        """Start a transactional producer, which says InitProducerId: whoever had that transactional id before is fenced.
+        """Start a transactional producer, which sends InitProducerId: an earlier producer with that transactional id is fenced.
 
-        As Kafka's client does, it asks again while a transaction of its predecessor is being aborted.
+        Like Kafka's client it retries while a transaction of the earlier producer is being aborted.
         """
         self._require_new(name)
         self._cluster.next_name = name
@@ -283,13 +283,13 @@ class Actions:
         return answer
 
     async def kill_producer(self, producer: str) -> None:
-        """The process ends without a word; a transaction that it has begun stays open until its timeout."""
+        """Kill the process of the producer; its open transaction stays open until its timeout."""
         found = self._sending(producer)
         found.producer.vanish()
         found.status = "killed"
 
     async def produce_in_transaction(self, producer: str, topic: str, partition: int = 0, count: int = 1) -> Any:
-        """Append records to a partition as a part of the producer's transaction."""
+        """Produce records to a partition, in the producer's transaction."""
         _require(count, 1, MOST_RECORDS, "count", "records")
         sender = self._sending(producer).producer
         return await self._answer(sender.produce(topic, *_values(count), partition=partition))
@@ -297,18 +297,18 @@ class Actions:
     async def commit_in_transaction(
         self, producer: str, group: str, offsets: dict[str, int], member: str | None = None
     ) -> Any:
-        """TxnOffsetCommit: offsets of a group become committed with the producer's transaction, as a member of the group if one
-        is named (KIP-447)."""
+        """TxnOffsetCommit: commit offsets of a group with the producer's transaction, as a member of the group if one is named
+        (KIP-447)."""
         sender = self._sending(producer).producer
         own = None if member is None else self._alive(member).member
         of_member = ("", -1) if own is None else (own.member_id, own.generation)
         return await self._answer(sender.commit_offsets(group, partitions_of(offsets), *of_member))
 
     async def end_transaction(self, producer: str, commit: bool = True) -> Any:
-        """EndTxn: commit the producer's transaction, or abort it."""
+        """EndTxn: commit or abort the producer's transaction."""
         return await self._answer(self._sending(producer).producer.end(commit=commit))
 
-    # What they stand on.
+    # Helpers.
 
     def _require_new(self, name: str | None) -> None:
         if name in self.members or name in self.producers or name == "":
@@ -346,7 +346,7 @@ class Actions:
 
 
 def partitions_of(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
-    """``{"orders-0": 5}`` with each partition as a topic and a number."""
+    """``{"orders-0": 5}`` as ``{("orders", 0): 5}``."""
     found = {}
     for name, offset in offsets.items():
         topic, _, number = name.rpartition("-")

@@ -1,4 +1,4 @@
-"""Arguments of actions, which come as JSON: what each action takes, and whether what came is that."""
+"""Describes the parameters of each action, by their type hints, and validates JSON arguments against them."""
 
 import inspect
 import types
@@ -19,7 +19,7 @@ _EXAMPLES: Mapping[Any, str] = {
 
 
 def described(action: Callable[..., Any]) -> dict[str, Any]:
-    """What ``action`` does, and its arguments by name: ``type`` in words, ``choices``, ``default``, ``required``."""
+    """The text of ``action``, and its arguments by name: ``type`` in words, ``choices``, ``default``, ``required``."""
     return {
         "text": " ".join(inspect.cleandoc(action.__doc__ or "").split()),
         "arguments": {
@@ -35,7 +35,7 @@ def described(action: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check(action: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError unless ``action`` can be called with ``arguments``; the text says what would be right."""
+    """Raise ValueError, which says what would be right, unless ``action`` can be called with ``arguments``."""
     known = _signature(action)
     for name, value in arguments.items():
         if name not in known:

@@ -1,7 +1,7 @@
-"""Lessons: stories told step by step, each with actions on a playground and with what these must have led to.
+"""The lessons of the playground: step-by-step stories with actions on a playground, and expectations about their results.
 
-They are files of TOML in ``lessons/``; ``docs/playground.md`` says what is in one. A test plays each to its end, and a player
-goes through it forwards and backwards: a step back is the same actions again, one less.
+They are TOML files in ``lessons/``, whose format docs/playground.md describes. A test plays each lesson to its end. A player
+can go forwards and backwards: a step back replays all earlier steps.
 """
 
 import json
@@ -20,13 +20,13 @@ _MISSING = object()
 
 
 class LessonError(ValueError):
-    """A file is no lesson; the text says which field of which step is wrong, and what would be right."""
+    """A lesson file is invalid; the text says which field of which step is wrong, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a step must have led to: an entry of the trace with ``trace`` in its text (or none, ``untraced``), a ``value`` at
-    ``place`` in the snapshot, or an ``answer`` to the last action that has this text in it."""
+    """An expected result of a step: a trace entry whose text contains ``trace`` (or none that contains ``untraced``), a
+    ``value`` at ``place`` in the snapshot, or an ``answer`` of the last action that contains this text."""
 
     trace: str | None = None
     untraced: str | None = None
@@ -35,7 +35,7 @@ class Expectation:
     answer: str | None = None
 
     def text(self) -> str:
-        """In words."""
+        """The expectation in words."""
         if self.trace is not None:
             return f"the trace says: {self.trace}"
         if self.untraced is not None:
@@ -46,7 +46,7 @@ class Expectation:
         return f"{self.place} is {value}"
 
     def holds(self, outcome: Mapping[str, Any]) -> bool:
-        """Does it hold of the ``outcome`` of a step?"""
+        """Is it true of the ``outcome`` of a step?"""
         if self.trace is not None:
             return any(self.trace in line for line in outcome["lines"])
         if self.untraced is not None:
@@ -58,19 +58,19 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: what is done, what a reader is told of it, what it must lead to, and a question whose answer says why."""
+    """One step: its title and text for the reader, its actions, its expected results, and a question for ``why``."""
 
     title: str
     text: str
     actions: Sequence[Mapping[str, Any]]
     expect: Sequence[Expectation]
     why: Mapping[str, Any] | None
-    """The arguments of ``Playground.why``; ``says`` is a text that must be in its answer."""
+    """The arguments of ``Playground.why``; ``says`` is a text that its answer must contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson; ``setup`` are the arguments of ``Playground``, ``chapter`` is the page of the docs that tells more."""
+    """A lesson; ``setup`` are the arguments of ``Playground``, ``chapter`` is the page of the docs about its topic."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Lesson:
     steps: Sequence[Step]
 
     def outline(self) -> dict[str, Any]:
-        """What a reader is told before any step is done."""
+        """The titles and texts of the lesson and its steps, as JSON."""
         steps = [{"title": step.title, "text": step.text, "actions": list(step.actions)} for step in self.steps]
         return {
             "name": self.name,
@@ -92,26 +92,26 @@ class Lesson:
 
 
 class LessonRun:
-    """A lesson that is being played, on a playground of its own; ``done`` is how many steps are."""
+    """A lesson that is being played, on a playground of its own; ``done`` is the number of steps done."""
 
     def __init__(self, lesson: Lesson) -> None:
         self.lesson = lesson
         self.playground = Playground(**lesson.setup)
         self.done = 0
         self.first_seq = 1
-        """The number of the first entry of the trace that the last step led to."""
+        """The number of the first trace entry of the last step."""
         self._last_seq = 0
 
     @property
     def is_disturbed(self) -> bool:
-        """Was anything else done to the playground after the last step?"""
+        """Was another action done on the playground after the last step?"""
         return self.playground.last_seq != self._last_seq
 
     def step(self) -> dict[str, Any]:
-        """Do the next step: the ``entries`` of the trace that are new, the ``snapshot``, the ``answer`` to the last action, the
+        """Do the next step; returns the new ``entries`` of the trace, the ``snapshot``, the ``answer`` of the last action, the
         ``expectations`` with whether they hold, and ``why``.
 
-        Raises IndexError behind the last step.
+        Raises IndexError after the last step.
         """
         step, answer = self.lesson.steps[self.done], None
         before = self.playground.last_seq
@@ -184,7 +184,7 @@ def _require(where: str, said: Mapping[str, Any], known: set[str], optional: set
 
 
 def _at(value: Any, place: str) -> Any:
-    """What is at ``place``, such as ``groups.app.state``, or what nothing equals."""
+    """The value at ``place``, such as ``groups.app.state``; a value that equals nothing if there is none."""
     for name in place.split("."):
         if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]

@@ -1,4 +1,4 @@
-"""What the page of the playground asks, in JSON: one playground at a time, played freely or by a lesson."""
+"""Serves the JSON requests of the playground's page: one playground at a time, played freely or by a lesson."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from groupcoord.playground.playground import ACTIONS, Playground, named_action
 
 
 class PageSession:
-    """Answers requests, one after the other. A request for a lesson or for a new playground forgets what was before."""
+    """Answers requests, one after the other. A request for a lesson or a new playground discards the one before."""
 
     def __init__(self) -> None:
         self._playground = Playground()
@@ -25,7 +25,7 @@ class PageSession:
         }
 
     def answer(self, request: str) -> str:
-        """The answer to ``{"ask": NAME, …}``: a JSON object, with an ``error`` in words where it cannot be done."""
+        """The answer to ``{"ask": NAME, …}``: a JSON object, with an ``error`` in words if the request is not possible."""
         asked = json.loads(request)
         try:
             told = self._requests[asked.pop("ask")](**asked)
@@ -41,18 +41,18 @@ class PageSession:
         }
 
     def _begin(self, setup: Mapping[str, Any], actions: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """A new playground, on which ``actions`` are done: each has its arguments, and its name as ``do``."""
+        """Start a new playground, and do ``actions`` on it: each is its arguments, with its name as ``do``."""
         self._use(Playground(**setup), None)
         for action in actions:
             self._playground.act(*named_action(action))
         return self._whole()
 
     def _act(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Do one thing to the cluster that is there."""
+        """Do one action on the present playground."""
         return self._playground.act(action, arguments)
 
     def _lesson(self, name: str, steps: int) -> dict[str, Any]:
-        """Let so many ``steps`` of a lesson be done: the next one, or, where that cannot be, all of them from the beginning."""
+        """Bring a lesson to so many ``steps`` done: by doing the next one if possible, otherwise by replaying all of them."""
         lesson = lessons().get(name)
         if lesson is None:
             raise ValueError(f"there is no lesson {name!r}")

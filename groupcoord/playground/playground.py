@@ -1,4 +1,4 @@
-"""A cluster to play with: actions by name, what followed from them, and what the cluster looks like then; all of it JSON."""
+"""Playground, which runs actions by name on a cluster, and returns the new trace entries and a snapshot, all as JSON."""
 
 import inspect
 from collections.abc import Mapping
@@ -7,25 +7,25 @@ from typing import Any
 from groupcoord.page.dissections import dissection_of
 from groupcoord.playground import argument_checks
 from groupcoord.playground.actions import Actions
-from groupcoord.playground.cluster import SocketlessCluster
-from groupcoord.playground.event_loop import CallbackLoop
+from groupcoord.playground.callback_loop import CallbackLoop
 from groupcoord.playground.snapshot import snapshot
+from groupcoord.playground.socketless_cluster import SocketlessCluster
 from groupcoord.testing.trace import file_format
 from groupcoord.testing.trace.text_formatting import ShortMemberNames
 
 START_MS = 1_767_225_600_000
-"""When the clock begins: 2026-01-01T00:00:00Z."""
+"""The start time of the clock: 2026-01-01T00:00:00Z."""
 CONFIG: Mapping[str, object] = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
-"""One partition, so that everything is in one log, in the order in which it happened."""
+"""One partition each, so that all records are in one log, in order."""
 
 ACTIONS = {name: method for name, method in vars(Actions).items() if not name.startswith("_") and callable(method)}
 """The actions by name, in the order in which they are defined."""
 
 
 class Playground:
-    """A cluster of ``brokers`` on a manual clock, with ``topics`` (partitions by name) and ``config`` (Kafka's properties).
+    """A cluster of ``brokers`` on a manual clock, with ``topics`` (name → number of partitions) and broker ``config``.
 
-    The same actions have the same outcome, in every process. Raises ValueError for what cannot be. ``close`` ends it.
+    The same actions have the same results in every process. Raises ValueError for invalid arguments. ``close`` ends it.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Playground:
         self._told_seq = self.last_seq
 
     def close(self) -> None:
-        """Forget everything. Raises what went wrong in the cluster that should not have."""
+        """End the cluster. Raises the unexpected errors of its server."""
         self._loop.run_until_complete(self._cluster.end())
         self._loop.close()
 
     def act(self, action: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Do ``action``: its ``answer``, the ``entries`` that the trace has more, and the ``snapshot`` after it.
+        """Do ``action``; returns its ``answer``, the new ``entries`` of the trace, and the ``snapshot`` after it.
 
-        Raises ValueError, which says what would be right; what the trace has of that comes with the next action.
+        Raises ValueError, which says what would be right; trace entries of a failed action come with the next one.
         """
         if action not in ACTIONS:
             raise ValueError(f"action={action!r}: there is no such action; there is {', '.join(ACTIONS)}")
@@ -73,9 +73,9 @@ class Playground:
         return self._cluster.trace.last_seq
 
     def entries(self, *, after: int = 0) -> list[dict[str, Any]]:
-        """The entries of the trace behind the one of that number, as docs/trace.md has them.
+        """The trace entries after that number, in the format of docs/trace.md.
 
-        ``real_ms`` is 0: how long it took here is nothing of the cluster's, and differs from run to run.
+        ``real_ms`` is 0, because the real time differs from run to run.
         """
         found = (entry for entry in self._cluster.trace.entries() if entry.seq > after)
         return [{**file_format.entry_as_json(entry), "real_ms": 0} for entry in found]
@@ -100,14 +100,14 @@ class Playground:
         return self._loop.run_until_complete(snapshot(self._cluster, self._actions))
 
     def dissection(self, seq: int) -> dict[str, Any] | None:
-        """The bytes of the request or answer of that entry, field by field; None if it is neither, or has none."""
+        """The dissected bytes of the request or response of that entry; None if it is neither, or has no bytes."""
         found = dissection_of(self._cluster.trace[seq])
         return None if found is None else found.as_json()
 
     def why(self, question: Mapping[str, Any]) -> str:
-        """The answer of ``Trace.why`` to its arguments, where partitions are named: ``{"group": "app", "lost": "orders-3"}``.
+        """The answer of ``Trace.why`` to these arguments, with partitions as text: ``{"group": "app", "lost": "orders-3"}``.
 
-        Raises ValueError if the trace does not know, or the question cannot be.
+        Raises ValueError if the trace does not have the answer, or the arguments are invalid.
         """
         asked = {name: _partition(value) if name in ("lost", "got") else value for name, value in question.items()}
         try:

@@ -1,4 +1,4 @@
-"""The cluster of a playground at one moment, as JSON: what a player sees beside the trace."""
+"""The state of a playground's cluster as JSON: brokers, topics, groups, members, transactions, deadlines, the offsets log."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from groupcoord.offsets_log.compaction_preview import preview_compaction
 from groupcoord.offsets_log.entries import LogEntry, entries, entry_json
 from groupcoord.offsets_log.log_source import Batch
 from groupcoord.playground.actions import Actions, MemberProcess, ProducerProcess
-from groupcoord.playground.cluster import SocketlessCluster
+from groupcoord.playground.socketless_cluster import SocketlessCluster
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
 from groupcoord.testing.group_handle import GroupDescription
 from groupcoord.testing.record_reading import read_log
@@ -20,12 +20,12 @@ from groupcoord.testing.trace.text_formatting import ShortMemberNames
 
 _INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 SHOWN_RECORDS = 50
-"""So many of the last records of a partition are in a snapshot."""
+"""How many records of a partition are in a snapshot, the last ones."""
 _PIECE_BYTES = 1 << 20
 
 
 async def snapshot(cluster: SocketlessCluster, actions: Actions) -> dict[str, Any]:
-    """Everything, with names as keys; moments are milliseconds on the clock of the cluster."""
+    """The snapshot, with names as keys; times are milliseconds on the cluster's clock."""
     topics = list(cluster.core.broker.topics.all())
     short = ShortMemberNames(cluster.trace.entries())
     return {
@@ -71,7 +71,7 @@ def _topic(topic: Topic) -> dict[str, Any]:
 
 
 def _records(topic: str, number: int, log: PartitionLog) -> list[dict[str, Any]]:
-    """The last records: each is ``committed``, ``aborted``, or in a transaction that is ``open`` or behind the start of one."""
+    """The last records: each is ``committed``, ``aborted``, or ``open``: at or after the last stable offset."""
     committed = {record.offset for record in read_log(topic, number, log, "read_committed")}
     end = log.last_stable_offset
     return [
@@ -85,7 +85,7 @@ def _records(topic: str, number: int, log: PartitionLog) -> list[dict[str, Any]]
 
 
 async def _group_names(cluster: SocketlessCluster, actions: Actions) -> list[str]:
-    """The groups that there are, and those that no broker coordinates just now, as far as they have members here."""
+    """The existing groups, and groups of members here whose coordinator is not loaded."""
     wanted = {process.member.group for process in actions.members.values()}
     away = {name for name in wanted if cluster.group(name).description().state != GroupState.DEAD}
     return sorted({*await cluster.list_groups(), *away})
@@ -133,7 +133,7 @@ def _owners(seen: GroupDescription, short: ShortMemberNames) -> dict[str, str]:
 
 
 def _member(process: MemberProcess) -> dict[str, Any]:
-    """A member as it sees itself, which may be other than what the coordinator has."""
+    """A member's own state, which may differ from the coordinator's."""
     member = process.member
     return {
         "group": member.group,
@@ -169,7 +169,7 @@ def _transaction(cluster: SocketlessCluster, name: str) -> dict[str, Any]:
 
 
 def _offsets_log(topics: Iterable[Topic], now_ms: int) -> Iterator[Mapping[str, Any]]:
-    """The records of ``__consumer_offsets``; ``kept`` says whether compaction would keep a record if it ran now."""
+    """The records of ``__consumer_offsets``; ``kept`` tells whether a compaction now would keep the record."""
     for topic in topics:
         if topic.name != CONSUMER_OFFSETS:
             continue
@@ -185,7 +185,7 @@ def _batches(number: int, log: PartitionLog) -> Iterator[Batch]:
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, _PIECE_BYTES, at_least_one=True, committed_only=False).data()
-        offset += 1  # compaction may have left nothing behind it
+        offset += 1  # compaction may have left no records after it
         for position, size, _ in iter_batch_extents(data):
             header = read_header(data, position)
             offset = header.last_offset + 1

@@ -1,1 +1,1 @@
-"""A proxy between clients and a real cluster: passes bytes on, says what they mean, and applies rules of faults to them."""
+"""A Kafka proxy between clients and a real cluster, which forwards bytes, traces and records them, and applies fault rules."""

@@ -1,7 +1,7 @@
-"""A client's connection and the one to its broker: frames in both directions, in order, with bounded buffers.
+"""The proxy's connections, one to a client and one to its broker: they pass frames in order, with bounded buffers.
 
-A client that sends far ahead is not read from while its broker does not take more, or while ``in_flight`` of its requests have
-no answer yet; a broker is not read from while the client does not take more.
+Back pressure: nothing is read from a client while its broker accepts no more data, or while ``in_flight`` of its requests have
+no response yet; nothing is read from a broker while the client accepts no more data.
 """
 
 import asyncio
@@ -17,17 +17,18 @@ from groupcoord.protocol.framing import FrameBuffer
 from groupcoord.server.operating_system import host_and_port, java_host_text
 
 LONGEST_FRAME_BYTES = 256 * 1024 * 1024
-"""Longer frames close the connection: each has to be whole in memory. Kafka's default for requests is 100 MiB; an answer to
-Fetch has 50 MiB unless a client asks for more."""
+"""The longest frame; longer ones close the connection, because each is kept in memory. Kafka's default for requests is
+100 MiB; a Fetch response has 50 MiB unless a client asks for more."""
 READ_AHEAD_BYTES = 65_536
-"""What of further requests may wait behind those in flight before reading stops."""
+"""How many bytes of further requests are read ahead of those in flight."""
 _INT32 = struct.Struct(">i")
 _TLS_HANDSHAKE, _TLS_ALERT = b"\x16\x03", b"\x15\x03"
 _CONNECT_SECONDS = 30.0
 
 
 class Exchange:
-    """A request and what becomes of it. ``call`` is None for one that cannot be read; ``answer`` is a frame with its length."""
+    """A request and its response. ``call`` is None if the request cannot be parsed; ``answer`` is the frame for the client,
+    with its length."""
 
     __slots__ = (
         "answer",
@@ -50,17 +51,17 @@ class Exchange:
         self.call: Call | None = None
         self.request: Any = None
         self.name: Any = None
-        """What to call a request that cannot be read."""
+        """The Names of a request that cannot be parsed."""
         self.raw: bytes | None = None
-        """The answer of the broker, without its length."""
+        """The response frame of the broker, without its length."""
         self.response: Any = None
-        """The message in it, if it can be read."""
+        """The message in the response frame, if it can be parsed."""
         self.answer = b""
         self.is_sent = self.is_done = False
 
 
 class Owner(Protocol):
-    """What connections tell what happens."""
+    """The interface of the proxy that connections call."""
 
     in_flight: int
 
@@ -68,41 +69,41 @@ class Owner(Protocol):
         """A client has connected."""
 
     def closed(self, connection: "ClientConnection", reason: str) -> None:
-        """A connection is gone."""
+        """A client's connection was closed."""
 
     def broker_reached(self, connection: "ClientConnection") -> None:
         """The broker has accepted the connection for a client."""
 
     def broker_unreachable(self, connection: "ClientConnection", reason: str) -> None:
-        """The broker has not accepted it."""
+        """The broker has not accepted the connection."""
 
     def request(self, connection: "ClientConnection", frame: bytes) -> None:
-        """A client asks."""
+        """A request frame has come from a client."""
 
     def response(self, connection: "ClientConnection", frame: bytes) -> None:
-        """A broker answers."""
+        """A response frame has come from a broker."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """The side of the client. ``broker`` is the (host, port) that is connected to for it."""
+    """The connection to a client. ``broker`` is the (host, port) to which its requests are forwarded."""
 
     def __init__(self, owner: Owner, number: int, broker: tuple[str, int]) -> None:
         self.owner, self.number, self.broker = owner, number, broker
         self.exchanges: deque[Exchange] = deque()
-        """In the order of the requests; answered in that order."""
+        """The open exchanges, in the order of the requests, which is also the order of the responses."""
         self.sent: deque[Exchange] = deque()
-        """Those that the broker has to answer."""
+        """The exchanges for which a response of the broker is pending."""
         self.peer = self.client_host = self.local_host = ""
         self.reason = ""
         self._frames = FrameBuffer(LONGEST_FRAME_BYTES)
         self._upstream: BrokerConnection
         self._connecting: asyncio.Task[None]
         self._transport: asyncio.Transport
-        self._is_paused = True  # nothing is read before the broker is there
+        self._is_paused = True  # nothing is read before the broker is connected
         self._is_connected = self._broker_is_full = False
         self._begun = self._has_ended = self._is_closed = False
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected: connect to the broker for it."""
@@ -115,7 +116,7 @@ class ClientConnection(asyncio.Protocol):
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def data_received(self, data: bytes) -> None:
-        """The client sends."""
+        """The client has sent data."""
         if not self._begun:
             self._begun = True
             if data.startswith(_TLS_HANDSHAKE):
@@ -125,13 +126,13 @@ class ClientConnection(asyncio.Protocol):
         self._take_requests()
 
     def eof_received(self) -> bool:
-        """The client sends no more: the broker is told, and its answers are still passed on."""
+        """The client sends no more: half-close the broker's connection; its responses are still forwarded."""
         self._has_ended = True
         self._upstream.end()
         return True
 
     def pause_writing(self) -> None:
-        """The client does not read its answers."""
+        """The client does not read its responses."""
         self._upstream.pause_reading()
 
     def resume_writing(self) -> None:
@@ -139,36 +140,36 @@ class ClientConnection(asyncio.Protocol):
         self._upstream.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client's connection is closed."""
         self._is_closed = True
         self._connecting.cancel()
         if self._is_connected:
             self._upstream.close()
         self.owner.closed(self, self.reason or (str(exc) if exc else ""))
 
-    # What the broker's side calls.
+    # Called by the broker's connection.
 
     def broker_connected(self, upstream: "BrokerConnection") -> None:
-        """The broker can be written to."""
+        """The broker has accepted the connection."""
         self._upstream, self._is_connected = upstream, True
         if self._is_closed:
             upstream.close()
 
     def broker_receives(self, *, is_full: bool) -> None:
-        """Does the broker take no more for now?"""
+        """The broker accepts no more data for now (``is_full``), or again."""
         self._broker_is_full = is_full
         self._take_requests()
 
     def broker_sent(self, frame: bytes) -> None:
-        """An answer came."""
+        """A response frame has come."""
         self.owner.response(self, frame)
 
     def broker_left(self, reason: str) -> None:
-        """The broker closed its connection: so is the client's, once what was answered is written."""
+        """The broker has closed its connection: close the client's, after pending responses are written."""
         if not self._is_closed:
             self.close("" if self._has_ended else reason)
 
-    # What the proxy calls.
+    # Called by the proxy.
 
     def send(self, exchange: Exchange, *, awaits_answer: bool) -> None:
         """Send a request to the broker."""
@@ -178,7 +179,7 @@ class ClientConnection(asyncio.Protocol):
         exchange.frame, exchange.is_sent = b"", True
 
     def finish(self, exchange: Exchange, answer: bytes) -> None:
-        """``exchange`` is done: write ``answer`` (nothing if it is empty) when those before it are done, too."""
+        """Complete ``exchange`` with ``answer`` (empty: none), which is written when all earlier exchanges are complete."""
         exchange.answer, exchange.is_done = answer, True
         ready = []
         while self.exchanges and self.exchanges[0].is_done:
@@ -188,7 +189,8 @@ class ClientConnection(asyncio.Protocol):
             self._take_requests()
 
     def find(self, call: Call, *, to_send: bool = False) -> Exchange | None:
-        """The exchange of a call that is not done yet, or still ``to_send``; the oldest, if a client uses an id twice."""
+        """The exchange of ``call`` that is not complete, or not sent yet (``to_send``); the oldest, if a client uses a
+        correlation id twice."""
         for exchange in self.exchanges:
             if exchange.correlation_id == call.correlation_id and not (
                 exchange.is_sent if to_send else exchange.is_done
@@ -197,13 +199,13 @@ class ClientConnection(asyncio.Protocol):
         return None
 
     def close(self, reason: str) -> None:
-        """Close, once what is written has gone out."""
+        """Close the connection after written data is sent."""
         self._is_closed = True
         self.reason = self.reason or reason
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self._transport.abort()
 
     # Internals.
@@ -224,7 +226,7 @@ class ClientConnection(asyncio.Protocol):
         self._take_requests()
 
     def _take_requests(self) -> None:
-        """Handle requests that are there whole, as long as the broker takes them, and read more if there is room."""
+        """Handle complete requests while the broker accepts them, and read more if there is room."""
         try:
             for frame in self._requests():
                 self.owner.request(self, frame)
@@ -232,7 +234,7 @@ class ClientConnection(asyncio.Protocol):
             self.close(str(problem))
             return
         if not self._is_closed:
-            # A few requests ahead are read, too: otherwise it would not show that a client has left.
+            # Some bytes are read ahead, because otherwise a closed client would not be noticed.
             pauses = self._is_full() and (self._broker_is_full or len(self._frames) > READ_AHEAD_BYTES)
             if pauses is not self._is_paused:
                 self._is_paused = pauses
@@ -250,7 +252,7 @@ class ClientConnection(asyncio.Protocol):
 
 
 class BrokerConnection(asyncio.Protocol):
-    """The side of the broker."""
+    """The connection to the broker of one client."""
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
@@ -259,12 +261,12 @@ class BrokerConnection(asyncio.Protocol):
         self._begun = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The broker has accepted."""
+        """The broker has accepted the connection."""
         self._transport = cast("asyncio.Transport", transport)
         self._client.broker_connected(self)
 
     def data_received(self, data: bytes) -> None:
-        """The broker answers."""
+        """The broker has sent data."""
         if not self._begun:
             self._begun = True
             if data.startswith(_TLS_ALERT):
@@ -286,7 +288,7 @@ class BrokerConnection(asyncio.Protocol):
         self._client.broker_receives(is_full=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The broker is gone."""
+        """The broker's connection is closed."""
         self._client.broker_left(f"the broker closed the connection{f': {exc}' if exc else ''}")
 
     def write(self, frame: bytes) -> None:
@@ -294,17 +296,17 @@ class BrokerConnection(asyncio.Protocol):
         self._transport.write(_INT32.pack(len(frame)) + frame)
 
     def end(self) -> None:
-        """Send no more."""
+        """Half-close: send no more."""
         self._transport.write_eof()
 
     def pause_reading(self) -> None:
-        """Take no more answers for now."""
+        """Read no more responses for now."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take answers again."""
+        """Read responses again."""
         self._transport.resume_reading()
 
     def close(self) -> None:
-        """The client is gone."""
+        """Close the connection at once, because the client's is closed."""
         self._transport.abort()

@@ -1,6 +1,6 @@
-"""What stands in the place of a cluster's core in a proxy: requests are sent on, and answers come back later.
+"""ForwardingCluster, which takes the place of a cluster's core in the proxy: it forwards requests, and responses come later.
 
-Layers stand around it as around a core, so that faults and tracing are the same here and there.
+The same layers wrap it as wrap a core, so that faults and tracing work the same way.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersion
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsResponse
+from groupcoord.proxy.address_rewriting import NEWEST_READ
 from groupcoord.proxy.group_observer import GroupObserver
-from groupcoord.proxy.node_addresses import NEWEST_READ
 
 _UNSUPPORTED = ApiVersionsResponse(
     error_code=ErrorCode.UNSUPPORTED_VERSION,
@@ -23,18 +23,18 @@ _UNSUPPORTED = ApiVersionsResponse(
 
 
 class ForwardingCluster:
-    """Gives each request to ``send``; ``answered`` is called with what comes back."""
+    """Passes each request to ``send``; ``answered`` is called with the response."""
 
     def __init__(self, send: Callable[[Call], None], observer: GroupObserver) -> None:
         self._send = send
         self._observer = observer
         self.config: BrokerConfig = load()
-        """The defaults: nothing here asks for anything in it but the layers."""
+        """The default configs, which only the layers use."""
 
     def handle(self, call: Call, request: Any, now_ms: int) -> list[Effect]:
-        """Send ``request`` on. One that wants no answer is done then.
+        """Forward ``request``. A request without a response is complete then.
 
-        ApiVersions of a version that is not known here is refused, as by a broker: its answer could not be rewritten.
+        ApiVersions of a version that is unknown here gets UNSUPPORTED_VERSION, because its response could not be rewritten.
         """
         if request is None:
             return [Reply(call._replace(version=0), _UNSUPPORTED)]
@@ -43,36 +43,36 @@ class ForwardingCluster:
         return effects if expects_answer(call, request) else [*effects, NoReply(call)]
 
     def answered(self, call: Call, request: Any, response: Any, now_ms: int) -> list[Effect]:
-        """``response`` came back: what it tells of groups, and the answer itself."""
+        """The effects of a ``response`` that came back: events of groups, and the response itself."""
         events = self._observer.answered(call, request, response, now_ms)
         return [*(EmitEvent.of(event) for event in events), Reply(call, response)]
 
     def listening_at(self, host: str, port: int, listener: int = 0) -> None:
-        """The proxy keeps its addresses itself."""
+        """Do nothing: the proxy keeps its addresses itself."""
 
     def expire(self, now_ms: int) -> list[Effect]:  # noqa: ARG002 - there are no timers
-        """Nothing is due."""
+        """No effects: there are no timers."""
         return []
 
-    def flush(self, now_ms: int) -> list[Effect]:  # noqa: ARG002 - nothing is put off
-        """Nothing is put off."""
+    def flush(self, now_ms: int) -> list[Effect]:  # noqa: ARG002 - nothing is deferred
+        """No effects: nothing is deferred."""
         return []
 
     def batch_rounds(self, *, batches: bool) -> None:
-        """Nothing is put off."""
+        """Do nothing: nothing is deferred."""
 
     def next_deadline(self) -> int | None:
-        """There are no timers."""
+        """None: there are no timers."""
         return None
 
     def deadline_lower_bound(self) -> int | None:
-        """There are no timers."""
+        """None: there are no timers."""
         return None
 
     def use_worker(self, submit: SubmitWork | None) -> None:
-        """Nothing takes long."""
+        """Do nothing: no work takes long."""
 
 
 def expects_answer(call: Call, request: Any) -> bool:
-    """Does the client wait for an answer? Not to a Produce with acks 0."""
+    """Does the request get a response? A Produce with acks=0 gets none."""
     return not (call.api.key == ApiKey.PRODUCE and request.acks == 0)

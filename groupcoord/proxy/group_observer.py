@@ -1,7 +1,7 @@
-"""What requests and their answers tell of groups, as the events that a coordinator itself would tell.
+"""GroupObserver, which derives the group events that a coordinator would emit from the requests and responses in a proxy.
 
-A proxy sees members, not the coordinator: it tells what it can know, and says in the reasons of events what they are concluded
-from. Members that talk to the cluster past the proxy show only where an answer names them.
+The proxy does not see the coordinator's state, so the reasons of events say from what they are concluded. Members that connect
+to the cluster without the proxy appear only in responses that name them.
 """
 
 import uuid
@@ -39,7 +39,7 @@ LEAVES, LEAVES_FOR_NOW = -1, -2
 
 @dataclass(slots=True)
 class _Member:
-    """A member as its requests show it; times in ms."""
+    """The state of a member, as far as its requests show it; times in milliseconds."""
 
     heard_ms: int
     session_timeout_ms: int = -1
@@ -52,32 +52,32 @@ class _Member:
 
 @dataclass(slots=True)
 class _Group:
-    """A group as its members show it."""
+    """The state of a group, as far as its members' requests show it."""
 
     generation: int = -1
     rebalance: str = ""
-    """Why it rebalances; empty if it does not, as far as that is known."""
+    """Why it rebalances; empty if it does not rebalance, as far as is known."""
     members: dict[str, _Member] = field(default_factory=dict)
     epoch: int = 0
     epoch_reason: str = ""
 
 
 class GroupObserver:
-    """Is told each request and each answer, and returns events."""
+    """Is called with each request and each response, and returns events."""
 
     def __init__(self) -> None:
         self.topic_names: dict[uuid.UUID, str] = {}
-        """The names of topics by their ids, as answers to Metadata tell them."""
+        """Topic id → name, from Metadata responses."""
         self._groups: dict[str, _Group] = {}
 
     def asked(self, call: Call, request: Any, now_ms: int) -> list[Event]:
-        """What a request tells."""
+        """The events that a request shows."""
         if isinstance(request, m.JoinGroupRequest) and request.member_id:
             return list(_Told(self, call, request.group_id, now_ms).joins(request, request.member_id))
         return []
 
     def answered(self, call: Call, request: Any, response: Any, now_ms: int) -> list[Event]:
-        """What an answer tells."""
+        """The events that a response shows."""
         if isinstance(response, m.MetadataResponse):
             for topic in response.topics:
                 if topic.topic_id is not None and topic.name is not None:
@@ -88,12 +88,12 @@ class GroupObserver:
         return list(handler(_Told(self, call, request.group_id, now_ms), request, response))
 
     def group(self, name: str) -> _Group:
-        """What is known of a group."""
+        """The known state of a group."""
         return self._groups.setdefault(name, _Group())
 
 
 class _Told:
-    """Tells what one request or answer of a group means."""
+    """Derives the events from one request or response of a group."""
 
     def __init__(self, observer: GroupObserver, call: Call, group: str, now_ms: int) -> None:
         self.observer, self.call, self.name, self.now_ms = observer, call, group, now_ms
@@ -172,8 +172,8 @@ class _Told:
             yield from self.joins(request, response.member_id)
         self.heard(response.member_id)
         if response.generation_id == group.generation:
-            return  # another member was told before
-        named = tuple(member.member_id for member in response.members)  # only the leader is told who is in
+            return  # the response to another member came before
+        named = tuple(member.member_id for member in response.members)  # only the leader's response has the members
         yield from self.gone(named, response.generation_id)
         members = named or tuple(group.members)
         group.generation, group.rebalance = response.generation_id, ""
@@ -187,7 +187,7 @@ class _Told:
         )
 
     def gone(self, named: tuple[str, ...], generation: int) -> Iterator[Event]:
-        """Members that were known and are not in the new generation."""
+        """The removal of known members that are not in the new generation."""
         for name, member in list(self.group.members.items()):
             if (name not in named) if named else not member.has_joined:
                 del self.group.members[name]
@@ -203,7 +203,7 @@ class _Told:
                 )
 
     def votes(self, members: tuple[str, ...]) -> Mapping[str, int]:
-        """Which protocol each member prefers of those that all have, as a coordinator counts."""
+        """The votes for each protocol, counted as by a coordinator: each member's first protocol that all members support."""
         known = [self.group.members[name].protocols for name in members if name in self.group.members]
         offered = [[protocol.name for protocol in protocols] for protocols in known]
         common = set.intersection(*map(set, offered)) if offered else set()
@@ -244,7 +244,7 @@ class _Told:
         return ""
 
     def why_refused(self, member_id: str, code: ErrorCode) -> str:
-        """Kafka's text of the error, and what was seen here that explains it."""
+        """Kafka's text of the error, with an explanation from what was observed."""
         group, member = self.group, self.group.members.get(member_id)
         text = code.text
         if code == ErrorCode.REBALANCE_IN_PROGRESS and group.rebalance:

@@ -1,7 +1,8 @@
-"""The proxy: a port for each broker that answers name; what passes between clients and brokers is told, changed, recorded.
+"""Proxy, which forwards frames between clients and brokers, and traces, records and changes them. It listens on a port for each
+broker that a response names.
 
-The layers are those of a cluster (``cluster.assemble``): faults, and tracing outside of them. An answer that no rule has
-changed and that names no broker is passed on byte for byte; requests always are.
+The layers are those of a cluster (``cluster.assemble``): faults, and tracing outside of them. Requests are always forwarded
+byte for byte; so are responses, unless a fault rule changes them or they contain addresses of brokers.
 """
 
 import asyncio
@@ -25,10 +26,10 @@ from groupcoord.protocol.framing import (
     parse_request,
     parse_response,
 )
+from groupcoord.proxy.address_rewriting import limited, share_codec, with_local_addresses
 from groupcoord.proxy.connection import ClientConnection, Exchange
 from groupcoord.proxy.forwarding_cluster import ForwardingCluster, expects_answer
 from groupcoord.proxy.group_observer import GroupObserver
-from groupcoord.proxy.node_addresses import limited, share_codec, with_local_addresses
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.server.operating_system import NowMs, host_and_port
 from groupcoord.testing.faults.api import Faults
@@ -39,7 +40,7 @@ from groupcoord.testing.trace.tracing_layer import TracingLayer
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT = 64
-"""Requests of one connection that wait for their answers; most clients have 5 at most."""
+"""The most requests of one connection without a response; most clients have 5 at most."""
 GRACE_SECONDS = 3.0
 _INT32 = struct.Struct(">i")
 _UNSUPPORTED_VERSION = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
@@ -49,7 +50,7 @@ _SHARE_APIS = {"ShareFetch": ApiKey.SHARE_FETCH, "ShareAcknowledge": ApiKey.SHAR
 
 
 class Names(NamedTuple):
-    """What the header of a request says that cannot be read otherwise."""
+    """The fields in the header of a request whose body cannot be parsed."""
 
     api: str
     version: int
@@ -57,7 +58,7 @@ class Names(NamedTuple):
 
 
 class _Listener(NamedTuple):
-    """A port of the proxy that stands for a broker."""
+    """A port on which the proxy listens for a broker."""
 
     address: tuple[str, int]
     listening: socket.socket
@@ -66,9 +67,9 @@ class _Listener(NamedTuple):
 class Proxy:
     """A proxy to the cluster at ``to``, a (host, port). Used as an async context manager, or with ``start`` and ``stop``.
 
-    It listens at ``host`` and ``port``, and for each further broker at the next port that is free; any if ``port`` is 0.
-    ``tell`` is told every event, ``record`` every frame. ``faults`` are rules to apply; requests of a connection then go on one
-    by one, so that a rule holds back what follows, as a broker would.
+    It listens at ``host`` and ``port``, and for each further broker at the next free port; at any free ports if ``port`` is 0.
+    ``tell`` are called with every event, ``record`` with every frame. ``faults`` are fault rules to apply; the requests of a
+    connection are then forwarded one by one, so that a held request delays later ones, as in a broker.
     """
 
     def __init__(
@@ -114,16 +115,16 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """Where clients connect to: ``host:port``."""
+        """The bootstrap server for clients: ``host:port``."""
         return host_and_port(self.host, self.port)
 
     @property
     def brokers(self) -> dict[str, str]:
-        """The brokers that are known, and where the proxy listens for them, as ``host:port``."""
+        """Address of a known broker → the address where the proxy listens for it, as ``host:port``."""
         return {host_and_port(*to): host_and_port(*listener.address) for to, listener in self._ports.items()}
 
     async def start(self) -> None:
-        """Listen for the cluster. Raises OSError."""
+        """Start to listen. Raises OSError."""
         self.port = self._listen_for(self.to, self.port)[1]
 
     async def stop(self) -> None:
@@ -154,7 +155,7 @@ class Proxy:
     # Ports.
 
     def _local(self, connection: ClientConnection, host: str, port: int, node: int) -> tuple[str, int]:
-        """Where a client of ``connection`` reaches the broker at ``host`` and ``port``."""
+        """The address at which a client of ``connection`` reaches the broker at ``host`` and ``port``."""
         broker = host, port
         self._nodes[broker] = node
         known = self._ports.get(broker)
@@ -168,7 +169,7 @@ class Proxy:
         return connection.local_host, here
 
     def _listen_for(self, broker: tuple[str, int], port: int) -> tuple[str, int]:
-        """Listen at ``port`` or, for a further broker, at the next one that is free. Raises OSError."""
+        """Listen at ``port`` or, for a further broker, at the next free port. Raises OSError."""
         while True:
             try:
                 listening = _bound(self.host, port)
@@ -187,7 +188,7 @@ class Proxy:
         self._servers.append(loop.create_task(loop.create_server(connected, sock=listening)))
         return self.host, address[1]
 
-    # What connections tell.
+    # Called by connections.
 
     def opened(self, connection: ClientConnection) -> None:
         """A client has connected."""
@@ -196,7 +197,7 @@ class Proxy:
         self._tracing.connection_opened(connection.number, connection.client_host, self._now_ms())
 
     def closed(self, connection: ClientConnection, reason: str) -> None:
-        """A connection is gone."""
+        """A client's connection was closed."""
         self._connections.pop(connection.number, None)
         if not self._connections:
             self._no_connections.set()
@@ -205,13 +206,13 @@ class Proxy:
             logger.info("connection %d of %s is closed: %s", connection.number, connection.peer, reason)
 
     def broker_reached(self, connection: ClientConnection) -> None:
-        """A connection to a broker is open."""
+        """The broker has accepted a connection."""
         if connection.broker in self._away:
             self._away.discard(connection.broker)
             logger.warning("the broker at %s is back", host_and_port(*connection.broker))
 
     def broker_unreachable(self, connection: ClientConnection, reason: str) -> None:
-        """A broker does not accept connections; told once, until it is back."""
+        """A broker does not accept connections; logged once until it accepts them again."""
         if connection.broker not in self._away:
             self._away.add(connection.broker)
             broker = host_and_port(*connection.broker)
@@ -220,7 +221,7 @@ class Proxy:
             )
 
     def request(self, connection: ClientConnection, frame: bytes) -> None:
-        """A client asks."""
+        """A request frame has come from a client."""
         now_ms = self._now_ms()
         self._recorded(connection, "client", frame, now_ms)
         try:
@@ -243,7 +244,7 @@ class Proxy:
         self._apply(self._served.handle(call, asked.message, now_ms))
 
     def response(self, connection: ClientConnection, frame: bytes) -> None:
-        """A broker answers."""
+        """A response frame has come from a broker."""
         now_ms = self._now_ms()
         self._recorded(connection, "broker", frame, now_ms)
         exchange = _answered_by(connection, frame)
@@ -264,7 +265,7 @@ class Proxy:
         effects = self._forwarding.answered(call, exchange.request, exchange.response, now_ms)
         self._apply(self._outgoing(effects, now_ms))
 
-    # Requests of APIs and versions that are not known here, and what is no request at all, such as a token of SASL.
+    # Requests of unknown APIs and versions, and frames that are not requests, such as raw SASL tokens.
 
     def _unreadable(self, connection: ClientConnection, frame: bytes, now_ms: int) -> None:
         exchange = Exchange(frame, now_ms, None)
@@ -291,10 +292,10 @@ class Proxy:
         connection.finish(exchange, _INT32.pack(len(frame)) + frame)
 
     def _share_answer(self, connection: ClientConnection, name: Names, frame: bytes) -> bytes:
-        """An answer of ShareFetch or ShareAcknowledge, which may say where a leader has moved."""
+        """The frame of a ShareFetch or ShareAcknowledge response, with rewritten addresses if a leader has moved."""
         try:
             codec = share_codec(_SHARE_APIS[name.api], name.version)
-            response = codec.decode(frame, 5)  # behind the correlation id and no tagged fields
+            response = codec.decode(frame, 5)  # after the correlation id and the empty tagged fields
         except WireError as problem:
             logger.warning("an answer to %s v%d is passed on unread: %s", name.api, name.version, problem)
             return frame
@@ -326,7 +327,7 @@ class Proxy:
             connection.send(exchange, awaits_answer=expects_answer(call, exchange.request))
 
     def _found(self, call: Call, *, to_send: bool = False) -> Iterator[tuple[ClientConnection, Exchange]]:
-        """The connection and the exchange of a call; nothing if the client is gone."""
+        """The connection and the exchange of ``call``; empty if the client has disconnected."""
         connection = self._connections.get(call.connection_id)
         exchange = connection and connection.find(call, to_send=to_send)
         if connection and exchange:
@@ -340,7 +341,7 @@ class Proxy:
     def _apply(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if not isinstance(effect, Reply | RawReply | NoReply | CloseConnection):
-                continue  # an event, which the tracing layer has told
+                continue  # an event, which the tracing layer has reported
             for connection, exchange in self._found(effect.call):
                 self._finish(connection, exchange, effect)
         self._set_timer()
@@ -361,7 +362,7 @@ class Proxy:
                 connection.close(effect.reason)
 
     def _answer(self, connection: ClientConnection, exchange: Exchange, call: Call, response: Any) -> bytes:
-        """The frame of an answer, length included: that of the broker if nothing in it has to be changed."""
+        """The frame of a response, with its length: the broker's own bytes if nothing has to be changed."""
         changed = limited(response) if call.api.key == ApiKey.API_VERSIONS else response
         changed = with_local_addresses(changed, lambda *broker: self._local(connection, *broker))
         if changed is exchange.response and exchange.raw is not None:
@@ -377,7 +378,7 @@ class Proxy:
             broker = host_and_port(*connection.broker)
             self._record(RecordedFrame(now_ms, connection.number, broker, sender, frame))
 
-    # Timers, of rules that delay.
+    # Timers, for fault rules that delay.
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -408,7 +409,8 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _answered_by(connection: ClientConnection, frame: bytes) -> Exchange | None:
-    """The exchange that ``frame`` answers: the oldest, but for those that a broker may leave without an answer."""
+    """The exchange to which the response ``frame`` belongs: the oldest with its correlation id, or without a known one. Older
+    ones, such as a Produce with acks=0, get no response, and are dropped."""
     number = int.from_bytes(frame[:4], signed=True)
     while connection.sent:
         exchange = connection.sent.popleft()
@@ -418,7 +420,7 @@ def _answered_by(connection: ClientConnection, frame: bytes) -> Exchange | None:
 
 
 def _message(call: Call, frame: bytes) -> Any:
-    """The message of an answer. Raises WireError."""
+    """The message in a response frame. Raises WireError."""
     version = call.version
     if call.api.key == ApiKey.API_VERSIONS and frame[4:6] == _UNSUPPORTED_VERSION:
         version = 0

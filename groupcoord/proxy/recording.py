@@ -1,8 +1,8 @@
-"""A recording of the frames that went through a proxy: lines of JSON, the first of which says what follows.
+"""The file format of a recording of the frames that pass a proxy: JSON Lines, the first of which is a header.
 
-Each other line is a frame as the client or the broker sent it, before anything was changed: ``at_ms`` (since 1970), the number
-of the ``connection``, the ``broker`` it is to (``host:port``), who it is ``from`` (``client`` or ``broker``), and the ``frame``
-in Base64, without its length.
+Every other line is a frame as the client or the broker sent it, before any change: ``at_ms`` (since 1970), the number of the
+``connection``, its ``broker`` (``host:port``), the sender ``from`` (``client`` or ``broker``), and the ``frame`` in Base64,
+without its length.
 """
 
 import base64
@@ -18,7 +18,7 @@ Sender = Literal["client", "broker"]
 
 
 class RecordedFrame(NamedTuple):
-    """One frame: see the module."""
+    """A recorded frame; the module describes its fields."""
 
     at_ms: int
     connection: int
@@ -28,11 +28,11 @@ class RecordedFrame(NamedTuple):
 
 
 class RecordingError(ValueError):
-    """The file is no recording, or of another version, or damaged; the text says where."""
+    """The file is not a recording, is of another version, or is damaged; the text says where."""
 
 
 def header() -> str:
-    """The first line."""
+    """The header line."""
     return json.dumps({"schema": SCHEMA, "version": VERSION}) + "\n"
 
 
@@ -49,7 +49,7 @@ def line_of(recorded: RecordedFrame) -> str:
 
 
 def frames_of(lines: Iterable[str]) -> list[RecordedFrame]:
-    """The frames in the lines of a recording. Raises RecordingError, with the number of the line."""
+    """The frames in the lines of a recording. Raises RecordingError with the line number."""
     found = []
     for number, line in enumerate(lines, 1):
         try:

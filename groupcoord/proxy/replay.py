@@ -1,11 +1,11 @@
-"""A recording told to a cluster of groupcoord in this process, and where its answers differ from the recorded ones.
+"""Replays a recording against an in-process groupcoord cluster, and compares its responses with the recorded ones.
 
-The requests are those of the recording, in its order and at its times; the clock is that of the recording, so that sessions and
-rebalances end as they did. What a server draws at random (ids of members, topics, producers, fetch sessions) is replaced in
-requests by what this cluster has drawn, and compared as such: the same id in the recording must be the same id here.
+Requests are replayed in the order and at the times of the recording, and the clock is that of the recording, so that sessions
+and rebalances end at the same times. Random ids (of members, topics, producers, fetch sessions) in requests are replaced by
+those of this cluster, and compared by identity: the same id in the recording must be the same id here.
 
-The cluster begins with the topics that the recording's first answers to Metadata show, and empty: records and offsets that were
-there before the recording are not.
+The cluster starts with the topics of the recording's first Metadata responses, without records and offsets from before the
+recording.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ from groupcoord.testing.engine import SeededRandomSource
 
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 _PATIENCE_MS = 600_000
-"""How much later than in the recording an answer may come, on the recording's clock; it differs by a few ms as a rule."""
+"""How much later than in the recording a response may come, on the recording's clock; usually it is a few milliseconds."""
 _EPOCHS = ("leader_epoch", "committed_leader_epoch", "current_leader_epoch", "last_fetched_epoch")
 _TIMES = ("log_append_time_ms", "transaction_start_time_ms", "last_timestamp")
 _NUMBERS_OF_THEIR_OWN = ("leader_epoch", "time")
-"""Of these, several in the recording can be one here; only whether there is any is compared."""
+"""Kinds of values where several in the recording may be one here, so that only their presence is compared."""
 _DRAWN: dict[str, type] = {
     "member_id": str,
     "leader": str,
@@ -42,22 +42,22 @@ _DRAWN: dict[str, type] = {
     **dict.fromkeys(_EPOCHS, int),
     **dict.fromkeys(_TIMES, int),
 }
-"""Fields whose values a server draws, or that depend on what happened before the recording."""
+"""Fields whose values are random, or depend on what happened before the recording."""
 _LENGTH_BYTE, _EPOCH_BYTE, _MAGIC_BYTE = 8, 12, 16
-"""Where these are in a batch of records; its length counts what is behind it."""
+"""The offsets of these fields in a record batch; its length counts the bytes after the length field."""
 _OF_THE_PLACE = frozenset(
     {
         *("brokers", "node_endpoints", "host", "port", "rack", "cluster_id", "client_host", "controller_id"),
         *("replica_nodes", "isr_nodes", "finalized_features_epoch"),
     }
 )
-"""Fields about where a cluster is and where its replicas are, which are not compared."""
+"""Fields about the addresses of a cluster and its replicas, which are not compared."""
 _SORTED = {"topics": "name", "partitions": "partition_index"}
-"""Lists of Metadata, which brokers give in any order, and what orders them here."""
+"""Lists in Metadata responses, which brokers return in any order, and the field by which they are sorted here."""
 
 
 class Step(NamedTuple):
-    """One answer compared. ``differences`` are empty if it is as recorded."""
+    """One compared response; ``differences`` is empty if it is as recorded."""
 
     number: int
     connection: int
@@ -67,14 +67,14 @@ class Step(NamedTuple):
     differences: tuple[str, ...]
 
     def text(self) -> str:
-        """The step, and how it differs."""
+        """The step and its differences, as text."""
         who = self.client_id or "a client without id"
         head = f"step {self.number}: {who} on connection {self.connection}, {self.api} v{self.version}"
         return "\n".join([head, *(f"  {difference}" for difference in self.differences)])
 
 
 class Replayed(NamedTuple):
-    """What a replay found: the ``steps`` that were compared, and in words what was ``left_out``."""
+    """The result of a replay: the compared ``steps``, and in words what was ``left_out``."""
 
     steps: tuple[Step, ...]
     left_out: tuple[str, ...]
@@ -86,12 +86,12 @@ class Replayed(NamedTuple):
 
 
 def replay(frames: Sequence[RecordedFrame]) -> Replayed:
-    """Tell the recording to a new cluster, and compare."""
+    """Replay the recording against a new cluster, and compare the responses."""
     return _Replay(frames).run()
 
 
 class _Asked(NamedTuple):
-    """A recorded request, and the call that it is here."""
+    """A recorded request, and its call in this cluster."""
 
     request: Request
     call: Call
@@ -103,7 +103,7 @@ class _Replay:
         self.exchanges = list(_exchanges(frames))
         self.ids = _DrawnIds()
         self.answers: dict[tuple[int, int], Any] = {}
-        """What this cluster has answered: by connection and number of the request."""
+        """(connection, number of the request) → the response of this cluster."""
         self.nodes = _nodes_of(self.exchanges)
         self.now_ms = frames[0].at_ms
         self.assembly = self._cluster()
@@ -140,7 +140,7 @@ class _Replay:
         return assembly
 
     def _place(self, assembly: Assembly, topics: Mapping[str, tuple[int, ...]]) -> None:
-        """Let the brokers lead what the recorded ones led, and coordinate whom they coordinated."""
+        """Give each broker the leaderships and the coordinated groups and transactional ids of the recorded one."""
         core = assembly.core
         for name, leaders in topics.items():
             for partition, leader in enumerate(leaders):
@@ -151,7 +151,7 @@ class _Replay:
             core.move_leader(INTERNAL[key_type], partition_for(key, _COORDINATOR_PARTITIONS), node, self.now_ms)
 
     def _advance(self, now_ms: int) -> None:
-        """Let time pass: everything that is due by then happens at its own time."""
+        """Advance the clock; every timer that expires runs at its own time."""
         core = self.assembly.core
         while (due := core.next_deadline()) is not None and due <= now_ms:
             self.now_ms = max(self.now_ms, due)
@@ -180,7 +180,7 @@ class _Replay:
         for effect in effects:
             match effect:
                 case Reply(call, response):
-                    # Through its bytes, so that it has the fields of its version.
+                    # Encoded and parsed, so that it has the fields of its version.
                     data = encode_response(call.api, call.version, 0, response)[4:]
                     self.answers[call.connection_id, call.correlation_id] = parse_response(
                         call.api, call.version, data
@@ -210,9 +210,9 @@ _PROPERTIES = tuple(
 
 
 class _Exchange(NamedTuple):
-    """What a recorded frame is: a ``request``, or the ``response`` to the one in frame number ``asked_in``.
+    """A parsed frame: a ``request``, or the ``response`` to the request in frame number ``asked_in``.
 
-    Without a ``request`` it cannot be told: ``why``.
+    Without a ``request`` the frame is left out, for the reason ``why``.
     """
 
     request: Request | None
@@ -239,7 +239,7 @@ def _exchanges(frames: Sequence[RecordedFrame]) -> Iterator[_Exchange]:
         else:
             correlation_id = int.from_bytes(frame.frame[:4], signed=True)
             while queue and queue[0][2] != correlation_id:
-                queue.pop(0)  # it had no answer: a Produce with acks 0
+                queue.pop(0)  # it had no response: a Produce with acks=0
             if not queue:
                 yield _Exchange(None, why="an answer whose request is not in the recording")
                 continue
@@ -256,7 +256,7 @@ def _exchanges(frames: Sequence[RecordedFrame]) -> Iterator[_Exchange]:
 
 
 def _nodes_of(exchanges: Iterable[_Exchange]) -> dict[str, int]:
-    """The ids of brokers by their addresses, as the recording tells them."""
+    """Address of a broker → its id, from the recorded Metadata responses."""
     return {
         f"{broker.host}:{broker.port}": broker.node_id
         for exchange in exchanges
@@ -266,9 +266,9 @@ def _nodes_of(exchanges: Iterable[_Exchange]) -> dict[str, int]:
 
 
 def _topics_of(exchanges: Iterable[_Exchange]) -> dict[str, tuple[int, ...]]:
-    """The leaders of the partitions of each topic, as the recording first tells them.
+    """The leaders of the partitions of each topic, from the first Metadata response with the topic.
 
-    A topic that the recording creates is not there at its start.
+    Topics that are created during the recording are left out.
     """
     found: dict[str, tuple[int, ...]] = {}
     created: set[str] = set()
@@ -286,7 +286,7 @@ def _topics_of(exchanges: Iterable[_Exchange]) -> dict[str, tuple[int, ...]]:
 
 
 def _coordinators_of(exchanges: Iterable[_Exchange]) -> Iterator[tuple[int, str, int]]:
-    """(type of the key, group or transactional id, node) as the recording tells who coordinates."""
+    """(key type, group or transactional id, node id) of each coordinator, from the recorded FindCoordinator responses."""
     for exchange in exchanges:
         if exchange.request is not None and isinstance(exchange.response, m.FindCoordinatorResponse):
             asked, told = exchange.request.message, exchange.response
@@ -301,14 +301,14 @@ def _coordinators_of(exchanges: Iterable[_Exchange]) -> Iterator[tuple[int, str,
 
 
 class _DrawnIds:
-    """Which values of the recording are which values here."""
+    """Maps random values of the recording to those of this cluster."""
 
     def __init__(self) -> None:
         self._here: dict[str, dict[Any, Any]] = {}
         self._there: dict[str, dict[Any, Any]] = {}
 
     def in_request(self, value: Any) -> Any:
-        """A recorded request as it has to be here."""
+        """A recorded request, with its random values replaced by those of this cluster."""
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             changed = {}
             for field in dataclasses.fields(value):
@@ -328,7 +328,7 @@ class _DrawnIds:
         return self.in_request(value)
 
     def differences(self, api: str, recorded: Any, got: Any) -> Iterator[str]:
-        """Where an answer differs."""
+        """The differences of a response, in words."""
         if isinstance(got, str):
             yield (
                 f"the recording has an answer, here there is none: {got}"
@@ -375,13 +375,13 @@ class _DrawnIds:
             yield from self._differences(where, *pair, is_sorted=is_sorted)
 
     def _in_recorded_order(self, recorded: Any, got: Any) -> Any:
-        """Members here as the recording has them: their order goes by the hash of ids that are drawn."""
+        """Members in the order of the recording, because their order depends on the hash of random ids."""
         known = self._here.get("member_id", {})
         places = {known.get(each.member_id): place for place, each in enumerate(recorded)}
         return tuple(sorted(got, key=lambda each: places.get(each.member_id, len(places))))
 
     def _is_same_drawn(self, name: str, recorded: Any, got: Any) -> bool:
-        """Does ``got`` stand for the recorded value, from now on or since that was first seen?"""
+        """Does ``got`` correspond to the recorded value? The first pair of values establishes the correspondence."""
         kind = _kind_of(name)
         here, there = self._here.setdefault(kind, {}), self._there.setdefault(kind, {})
         if kind in _NUMBERS_OF_THEIR_OWN:
@@ -392,14 +392,14 @@ class _DrawnIds:
         return bool(here.setdefault(recorded, got) == got and there.setdefault(got, recorded) == recorded)
 
     def _text_here(self, text: str) -> str:
-        """A recorded text with the ids of members as they are here."""
+        """A recorded text, with member ids replaced by those of this cluster."""
         for recorded, here in self._here.get("member_id", {}).items():
             text = text.replace(recorded, here)
         return text
 
 
 def _kind_of(name: str) -> str:
-    """What is drawn: fields of one kind have values in common."""
+    """The kind of a random field; fields of one kind share their values."""
     if name in _TIMES:
         return "time"
     return "leader_epoch" if name in _EPOCHS else "member_id" if name == "leader" else name
@@ -411,7 +411,7 @@ def _is_drawn(name: str, recorded: object, got: object) -> bool:
 
 
 def _without_leader_epochs(records: Any) -> Any:
-    """Batches of records without the epochs of the leaders that appended them, which no checksum covers."""
+    """Record batches with their leader epochs, which the checksum does not cover, set to zero."""
     if not isinstance(records, bytes):
         return records
     batches, start = bytearray(records), 0
@@ -423,7 +423,7 @@ def _without_leader_epochs(records: Any) -> Any:
 
 
 def _sorted(name: str, items: Any) -> Any:
-    """``items``, which a broker gives in any order, in one that can be compared."""
+    """``items``, which a broker returns in any order, sorted for comparison."""
     key = _SORTED.get(name)
     if key is None or not isinstance(items, tuple):
         return items
@@ -436,12 +436,12 @@ def _sorted(name: str, items: Any) -> Any:
 
 
 def _own_topics(metadata: m.MetadataResponse) -> m.MetadataResponse:
-    """Without the topics of coordinators, which are made when they are needed first."""
+    """``metadata`` without the topics of coordinators, which are created when they are first needed."""
     return dataclasses.replace(metadata, topics=tuple(each for each in metadata.topics if each.name not in INTERNAL))
 
 
 def _shared_versions(recorded: m.ApiVersionsResponse, got: m.ApiVersionsResponse) -> tuple[Any, Any]:
-    """Both answers with what both have: a stand-in serves fewer APIs and features."""
+    """Both responses with only the APIs that both have, because groupcoord serves fewer APIs and features."""
     both = {each.api_key for each in recorded.api_keys} & {each.api_key for each in got.api_keys}
     pair = []
     for one in (recorded, got):

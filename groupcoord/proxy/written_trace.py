@@ -1,4 +1,4 @@
-"""A trace that is written while it happens, as JSON and as text, so that nothing is lost whatever ends the process."""
+"""WrittenTrace, a trace that writes each entry at once, as JSON and as text, so that nothing is lost when the process ends."""
 
 import json
 from typing import TextIO
@@ -9,9 +9,9 @@ from groupcoord.testing.trace.trace import LIMIT, Trace
 
 
 class WrittenTrace(Trace):
-    """Writes each entry to ``json_file``, in the form of ``Trace.save``, and to ``text_file``, as a line of ``Trace.text``.
+    """Writes each entry to ``json_file``, in the format of ``Trace.save``, and to ``text_file``, as a line of ``Trace.text``.
 
-    What is written is all of it; in memory are the newest ``limit`` entries. What writing raises is raised.
+    The files get all entries; only the newest ``limit`` entries stay in memory. Errors of writing are raised.
     """
 
     def __init__(self, *, limit: int = LIMIT, json_file: TextIO | None = None, text_file: TextIO | None = None) -> None:
@@ -20,7 +20,7 @@ class WrittenTrace(Trace):
         self._has_header = False
 
     def insert(self, entry: TraceEntry) -> None:
-        """Put ``entry`` behind all others, and write it."""
+        """Append ``entry``, and write it."""
         super().insert(entry)
         if self._json_file is not None:
             if not self._has_header:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groupcoord.cli.main import main
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 from tests.page.test_front_end_cases import CASES
 
 CASE = CASES / "baristas.jsonl"
@@ -15,7 +15,7 @@ CASE = CASES / "baristas.jsonl"
 @pytest.fixture(autouse=True)
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "page.html").write_text("<head><!-- data --></head>", encoding="utf-8")
-    monkeypatch.setattr(embedding, "STATIC", tmp_path)
+    monkeypatch.setattr(html_embedding, "STATIC", tmp_path)
     return tmp_path
 
 

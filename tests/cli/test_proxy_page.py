@@ -11,7 +11,7 @@ from groupcoord.broker.events import LogNotCleaned
 from groupcoord.cli.main import main
 from groupcoord.cli.proxy_page import page_server
 from groupcoord.core.events import AdminAction
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 from groupcoord.testing.trace import Trace
 
 HTML = "<head><!-- data --></head><body></body>"
@@ -51,7 +51,7 @@ async def test_an_unknown_group_and_another_host_are_refused() -> None:
 def test_a_page_that_was_not_built_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(embedding, "STATIC", tmp_path)
+    monkeypatch.setattr(html_embedding, "STATIC", tmp_path)
     assert main(["proxy", "--to", "127.0.0.1:9092", "--page", "0"]) == 1
     assert "make page" in capsys.readouterr().err
 
@@ -68,7 +68,7 @@ def test_a_taken_port_of_the_page_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "page.html").write_text(HTML, encoding="utf-8")
-    monkeypatch.setattr(embedding, "STATIC", tmp_path)
+    monkeypatch.setattr(html_embedding, "STATIC", tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         arguments = ["proxy", "--to", "127.0.0.1:9", "--listen", "127.0.0.1:0", "--page", str(port)]

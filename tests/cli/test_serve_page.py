@@ -10,10 +10,10 @@ import httpx
 import pytest
 from rich.console import Console
 
-from groupcoord.cli.demo.live_page import demo_cluster
+from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.output import DemoOutput
 from groupcoord.cli.main import main
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 from tests.cli.test_serve import refused, served
 
 NOT_BUILT = "the page is not built: `make page` builds it, with Node 20 and npm"
@@ -22,7 +22,7 @@ NOT_BUILT = "the page is not built: `make page` builds it, with Node 20 and npm"
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "page.html").write_text("<head><!-- data --></head>", encoding="utf-8")
-    monkeypatch.setattr(embedding, "STATIC", tmp_path)
+    monkeypatch.setattr(html_embedding, "STATIC", tmp_path)
     return tmp_path
 
 

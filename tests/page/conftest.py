@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 
 Unpack = Callable[[str], dict[str, str]]
 
@@ -19,7 +19,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "static"
     folder.mkdir()
     (folder / "page.html").write_text("<head><!-- data --></head><body></body>", encoding="utf-8")
-    monkeypatch.setattr(embedding, "STATIC", folder)
+    monkeypatch.setattr(html_embedding, "STATIC", folder)
     return folder
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 from tests.page.conftest import unpack
 
 __all__ = ["unpack"]  # what is in a page
@@ -48,7 +48,7 @@ def built_report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _built_report(folder: Path) -> Iterator[None]:
     (folder / "report.html").write_text("<head><!-- data --></head><body></body>", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(embedding, "STATIC", folder)
+        patched.setattr(html_embedding, "STATIC", folder)
         yield
 
 

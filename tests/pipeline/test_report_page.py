@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from groupcoord.cli.main import main
-from groupcoord.page import embedding
-from groupcoord.page.embedding import PageNotBuiltError
+from groupcoord.page import html_embedding
+from groupcoord.page.html_embedding import PageNotBuiltError
 from groupcoord.pipeline.health_symptoms import SYMPTOMS
 from groupcoord.pipeline.report.build_report import RANKED, build_report
 from groupcoord.pipeline.report.report_files import iso_time, render_page, report_from_json, report_to_json
@@ -102,7 +102,7 @@ def test_times_that_no_clock_shows() -> None:
 def test_a_page_that_is_not_built_is_said_before_anything_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(embedding, "STATIC", tmp_path / "nowhere")
+    monkeypatch.setattr(html_embedding, "STATIC", tmp_path / "nowhere")
     with pytest.raises(PageNotBuiltError):
         html(empty())
     (tmp_path / "report.json").write_text(report_to_json(report(history())))

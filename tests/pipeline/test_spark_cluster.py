@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 import groupcoord
-from groupcoord.page import embedding
+from groupcoord.page import html_embedding
 from groupcoord.pipeline.java_runtime import find_java
 from groupcoord.pipeline.spark_session import QUICK_JAVA_OPTIONS
 from tests.pipeline.whole_run import RECORDED, in_any_order
@@ -69,7 +69,7 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.skipif(
-    not (embedding.STATIC / "report.html").exists(), reason="a run needs the report that `make page` builds"
+    not (html_embedding.STATIC / "report.html").exists(), reason="a run needs the report that `make page` builds"
 )
 def test_a_submitted_run_of_which_an_executor_is_killed_makes_the_tables_of_any_run(
     tmp_path: Path, recorded_out: Path

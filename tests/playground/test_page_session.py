@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.playground.event_loop import CallbackLoop
+from groupcoord.playground.callback_loop import CallbackLoop
 from groupcoord.playground.page_session import PageSession
 
 

@@ -37,7 +37,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.proxy import connection as connections
 from groupcoord.proxy import proxy as proxies
-from groupcoord.proxy.node_addresses import share_codec
+from groupcoord.proxy.address_rewriting import share_codec
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
 from groupcoord.server.operating_system import wall_clock

@@ -135,7 +135,7 @@ export function parseLines(text: string): Batch {
   return batch;
 }
 
-/** What Python put into the file under that name (gzip in base64: see groupcoord/page/embedding.py); null: nothing. */
+/** What Python put into the file under that name (gzip in base64: see groupcoord/page/html_embedding.py); null: nothing. */
 export async function embedded(name: string): Promise<string | null> {
   const text = document.getElementById(`groupcoord-${name}`)?.textContent;
   if (!text) return null;

@@ -1,4 +1,4 @@
-"""``groupcoord demo``: a consumer group of three real client libraries, living on groupcoord, explained as it happens."""
+"""``groupcoord demo``: runs a consumer group of three real client libraries on groupcoord, and explains what happens."""
 
 import argparse
 import asyncio
@@ -9,7 +9,7 @@ from importlib import util
 from groupcoord.cli.main import complain
 
 TIME_LIMIT_S = 60.0
-"""Three times what the show takes on a small machine."""
+"""Three times the duration of the demo on a small machine."""
 _MODULES = {"aiokafka": "aiokafka", "kafka-python": "kafka", "confluent-kafka": "confluent_kafka", "rich": "rich"}
 
 
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the show; returns the exit code."""
+    """Run the demo; returns the exit code."""
     missing = missing_libraries()
     if missing:
         print(
@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.page:
         if util.find_spec("fastapi") is None:
             return complain("demo", "--page needs fastapi: pip install 'groupcoord[control]'", 1)
-        from groupcoord.page.embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
-        from groupcoord.page.page_data import live_page  # noqa: PLC0415
+        from groupcoord.page.html_embedding import PageNotBuiltError  # noqa: PLC0415 - rarely wanted
+        from groupcoord.page.trace_page import live_page  # noqa: PLC0415
 
         try:
             page = live_page("groupcoord demo")
@@ -65,14 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     from groupcoord.cli.demo import story, zombie  # noqa: PLC0415 - these need the libraries
     from groupcoord.cli.demo.output import console  # noqa: PLC0415
 
-    # What the producer's library logs about its retries is not part of the story.
+    # The producer's library logs its retries, which are not part of the story.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     show = story.show if arguments.lesson is None else zombie.show
     return asyncio.run(show(console(), fast=arguments.fast, time_limit_s=arguments.time_limit, page=page))
 
 
 def missing_libraries() -> list[str]:
-    """The libraries that the demo needs and that are not installed."""
+    """The libraries that the demo needs and that are missing."""
     return [library for library, module in _MODULES.items() if util.find_spec(module) is None]
 
 

@@ -1,6 +1,6 @@
 """The final check of the demo: was every record read, and is every committed offset the end of its log?
 
-Offsets are read with a real client, as OffsetFetch and ListOffsets tell them.
+Offsets are read with a real client (OffsetFetch and ListOffsets).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ from groupcoord.protocol.batches.records import Record
 
 
 class PartitionCheck(NamedTuple):
-    """One partition: records written, read, and read more than once; then offsets, None where nothing is known.
+    """One partition: the numbers of records written, read, and read more than once; then offsets, None if unknown.
 
-    ``log_end`` is what ListOffsets says, ``told`` what OffsetFetch says, ``held`` what the coordinator has in memory.
+    ``log_end`` is from ListOffsets, ``told`` from OffsetFetch, ``held`` from the coordinator's memory.
     """
 
     partition: int
@@ -35,7 +35,7 @@ class PartitionCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """``twice`` are the records that were read more than once, ``problems`` what is wrong, one sentence each."""
+    """``twice`` are the records that were read more than once, ``problems`` the errors found, one sentence each."""
 
     counts: tuple[PartitionCheck, ...]
     twice: frozenset[RecordPosition]
@@ -57,7 +57,8 @@ def check_results(
     told: Mapping[int, int],
     held: Mapping[int, int],
 ) -> CheckResult:
-    """Compare what was ``produced`` (place → key) with what was seen, and the end of each partition with what is committed."""
+    """Compare the ``produced`` records (position → key) with those read, and the end of each partition with its committed
+    offsets."""
     readers: dict[RecordPosition, list[str]] = {}
     problems = []
     for seen in sightings:
@@ -98,12 +99,12 @@ def _wrong_offsets(name: str, count: PartitionCheck, end: int) -> list[str]:
     return [
         f"{name}: {what} {'unknown' if offset is None else offset}, and should say {end}"
         for what, offset in said
-        if (offset or 0) != end  # nothing need be known where nothing was written
+        if (offset or 0) != end  # without records there may be no committed offset
     ]
 
 
 def counts_table(topic: str, result: CheckResult) -> Table:
-    """The counts, a row for each partition."""
+    """A table of the counts, with a row for each partition."""
     shown = new_table()
     shown.add_column("partition", no_wrap=True)
     heads = ("written", "read", "twice", "log end", "OffsetFetch", "coordinator")
@@ -133,7 +134,7 @@ def _ranges(offsets: Sequence[int]) -> str:
 async def committed_and_ends(
     bootstrap: str, group: str, topic: str, partitions: int
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """By partition: the offset that ``group`` has committed, as OffsetFetch tells a client, and the log's end (ListOffsets)."""
+    """Partition → the committed offset of ``group`` (OffsetFetch), and partition → the log end offset (ListOffsets)."""
     places = [TopicPartition(topic, number) for number in range(partitions)]
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, client_id="auditor", group_id=group, enable_auto_commit=False
@@ -152,14 +153,14 @@ async def committed_and_ends(
 
 
 async def offsets_log(bootstrap: str, group: str, partitions: int) -> tuple[int, list[Record]]:
-    """The partition of ``__consumer_offsets`` (which has ``partitions``) that ``group`` belongs to, and all its records."""
+    """The partition of ``__consumer_offsets`` (which has ``partitions``) to which ``group`` belongs, and all its records."""
     place = TopicPartition(CONSUMER_OFFSETS, partition_for(group, partitions))
     found = await read_all(bootstrap, place)
     return place.partition, [Record(r.offset, r.timestamp, r.key, r.value) for r in found]
 
 
 async def read_all(bootstrap: str, place: TopicPartition, isolation: str = "read_uncommitted") -> list[ConsumerRecord]:
-    """All records of a partition that a reader of that isolation level gets."""
+    """All records of a partition that a consumer of that isolation level reads."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, client_id="auditor", isolation_level=isolation, auto_offset_reset="earliest"
     )

@@ -1,4 +1,4 @@
-"""Explains the events of one group as they happen, to readers who do not know the protocol."""
+"""Narrator, which prints and explains the events of a classic group, for readers who do not know the protocol."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from groupcoord.testing.trace.text_formatting import listed, times
 
 
 class Narrator:
-    """Turns events of ``group`` into lines on ``stage``; commits are collected and told in sum."""
+    """Prints the events of ``group`` on ``output``; commits are counted and printed together."""
 
     def __init__(self, output: DemoOutput, group: str, topic: str, partitions: int) -> None:
         self.output = output
@@ -43,7 +43,7 @@ class Narrator:
         }
 
     def tell(self, event: Event) -> bool:
-        """Tell ``event``, if it is this group's; returns whether anything was written."""
+        """Print ``event``, if it is of this group; returns whether anything was printed."""
         if not isinstance(event, events.GroupEvent) or event.group != self.group:
             return False
         tell = self._told.get(type(event))
@@ -56,7 +56,7 @@ class Narrator:
         return not silent
 
     def tell_work(self, at_ms: int, reads: Mapping[str, int]) -> None:
-        """What those in ``reads`` have done since work was told last: records read, by name; commits are known here."""
+        """Print what each member has read since the last call (``reads``: name → records), and its commits since then."""
         newest = self.history.generations[-1].owners if self.history.generations else {}
         for name, count in reads.items():
             if not count and not self._commits[name]:
@@ -93,7 +93,7 @@ class Narrator:
         )
 
     def _asks(self, event: events.GroupEvent) -> None:
-        """Say once that a newcomer asks, at the first event that shows it."""
+        """Print once that a new member asks to join, at the first event that shows it."""
         name = self._names.asking(event)
         if name not in self._asking:
             self._asking.add(name)
@@ -129,7 +129,7 @@ class Narrator:
         if event.initial:
             what = f"begins the first rebalance, and waits {event.waits_ms} ms in case others come"
         else:
-            because, _, _ = self._names.friendly(event.reason).partition(": ")  # the rest was told a line before
+            because, _, _ = self._names.friendly(event.reason).partition(": ")  # the rest is in the line before
             what = f"begins a rebalance, because {because}"
         self.output.line(event.at_ms, "coordinator", what, "rebalance")
 
@@ -199,7 +199,7 @@ _PREPARING = "PreparingRebalance"
 
 
 class MemberVote(NamedTuple):
-    """One member's list, most wanted first, and what it votes for: the first of the list that all members know."""
+    """A member's protocols, the preferred one first, and its vote: the first of them that all members support."""
 
     member: str
     offers: tuple[str, ...]
@@ -207,7 +207,7 @@ class MemberVote(NamedTuple):
 
 
 def member_votes(offers: Mapping[str, Sequence[str]]) -> list[MemberVote]:
-    """The ballots of members that offer ``offers``. Raises ValueError if there is nothing that all of them know."""
+    """The votes of members with these protocols. Raises ValueError if no protocol is supported by all."""
     known_to_all = set.intersection(*(set(offered) for offered in offers.values())) if offers else set()
     if not known_to_all:
         raise ValueError("there is no protocol that all members know")
@@ -242,6 +242,6 @@ def explain_vote(cast: Sequence[MemberVote], winner: str) -> list[str]:
 
 
 def _unknown(cast: Sequence[MemberVote]) -> dict[str, list[str]]:
-    """Protocol → the members that do not know it, for those that a member would rather have than its vote."""
+    """Protocol → the members that do not support it, for all protocols that a member prefers to its vote."""
     preferred = {name for ballot in cast for name in ballot.offers[: ballot.offers.index(ballot.vote)]}
     return {name: [ballot.member for ballot in cast if name not in ballot.offers] for name in sorted(preferred)}

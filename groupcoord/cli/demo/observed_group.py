@@ -1,6 +1,6 @@
-"""What the demo has observed: events of the coordinator, records read by consumers, records produced.
+"""ObservedGroup, the state of the demo's group from observed facts: coordinator events, records read, records produced.
 
-Members go by their client ids, which they choose themselves; member ids are long and random.
+Members are named by their client ids, because member ids are long and random.
 """
 
 from collections import Counter
@@ -13,13 +13,13 @@ from groupcoord.core.events import Event, Requested
 
 
 class MemberNames:
-    """Names for member ids, which people can tell apart: those of the clients."""
+    """Readable names for member ids: the client ids."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def learn(self, member: str, name: str) -> None:
-        """From now on say ``name`` for the member id ``member``; an empty one of either changes nothing."""
+        """Use ``name`` for the member id ``member`` from now on, unless either is empty."""
         if member and name:
             self._names[member] = name
 
@@ -28,7 +28,7 @@ class MemberNames:
         return self._names.get(member, member)
 
     def asking(self, event: Event) -> str:
-        """Who made the request that caused ``event``."""
+        """The client whose request caused ``event``."""
         cause = event.cause
         return cause.client_id or "a client" if isinstance(cause, Requested) else "coordinator"
 
@@ -40,26 +40,26 @@ class MemberNames:
 
 
 class RecordPosition(NamedTuple):
-    """Where a record is."""
+    """The partition and offset of a record."""
 
     partition: int
     offset: int
 
 
 class ObservedRead(NamedTuple):
-    """A consumer read a record."""
+    """A record that a consumer has read."""
 
     reader: str
     record: ReadRecord
 
     @property
     def place(self) -> RecordPosition:
-        """Where that record is."""
+        """The position of that record."""
         return RecordPosition(self.record.partition, self.record.offset)
 
 
 class ObservedGroup:
-    """The facts about ``group`` and its topic. Members go by their names."""
+    """The observed state of ``group`` and its topic."""
 
     def __init__(self, group: str, topic: str) -> None:
         self.group = group
@@ -70,9 +70,9 @@ class ObservedGroup:
         """Member id → name."""
         self.owners: dict[int, str] = {}
         self.committed: dict[int, int] = {}
-        """Partition → what the last commit said."""
+        """Partition → the last committed offset."""
         self.commits_in_generation: Counter[str] = Counter()
-        """How often each has committed since the group became Stable."""
+        """Name → number of commits since the group became Stable."""
         self.produced: dict[RecordPosition, str] = {}
         """The key of every record that the broker acknowledged."""
         self.sightings: list[ObservedRead] = []
@@ -80,7 +80,7 @@ class ObservedGroup:
         self._assigned: dict[int, str] = {}
 
     def happened(self, event: Event) -> None:
-        """The coordinator says ``event``."""
+        """Update the state by an event of the coordinator."""
         if not isinstance(event, events.GroupEvent) or event.group != self.group:
             return
         if isinstance(event, events.MemberIdAssigned):
@@ -102,11 +102,11 @@ class ObservedGroup:
             self.commits_in_generation[self._names.of(event.member)] += 1
 
     def read(self, reader: str, records: Iterable[ReadRecord]) -> None:
-        """``reader`` says that it read ``records``."""
+        """Record that ``reader`` has read ``records``."""
         self.sightings += [ObservedRead(reader, record) for record in records]
 
     def produced_at(self, place: RecordPosition, key: str) -> None:
-        """A record with ``key`` was acknowledged."""
+        """Record that the broker has acknowledged a record with ``key``."""
         self.produced[place] = key
 
     def is_stable_with(self, *names: str) -> bool:
@@ -114,7 +114,7 @@ class ObservedGroup:
         return self.state == "Stable" and sorted(self.members.values()) == sorted(names)
 
     def uncommitted(self, reader: str) -> set[RecordPosition]:
-        """Positions of records that ``reader`` owns and has read, and that are not committed."""
+        """The positions of records that ``reader`` has read and not committed, in partitions that it owns."""
         return {
             seen.place
             for seen in self.sightings
@@ -124,11 +124,11 @@ class ObservedGroup:
         }
 
     def reads(self, since: int) -> Counter[str]:
-        """How many records each has read, from the ``since``-th sighting on."""
+        """Name → number of records read, from the ``since``-th read on."""
         return Counter(seen.reader for seen in self.sightings[since:])
 
     def ends(self, partitions: int) -> dict[int, int]:
-        """Partition → the offset behind the last record that was acknowledged."""
+        """Partition → the offset after the last acknowledged record."""
         ends = dict.fromkeys(range(partitions), 0)
         for partition, offset in self.produced:
             ends[partition] = max(ends[partition], offset + 1)

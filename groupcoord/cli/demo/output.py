@@ -1,4 +1,4 @@
-"""The demo's output: chapters, lines, explanations of terms and tables, in colour where the terminal has colours."""
+"""The demo's terminal output: chapters, lines, explanations of terms and tables, in colour if the terminal supports it."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from groupcoord.offsets_log.compaction_preview import strips as strip_texts
 from groupcoord.protocol.batches.records import Record
 
 WIDTH = 100
-"""Columns, if the terminal has as many or its width is not known."""
+"""The width of the output in columns, unless the terminal is narrower."""
 
 STYLES = {
     "kafka-python": "cyan",
@@ -45,15 +45,15 @@ def style_of(actor: str) -> str:
 
 
 class DemoConsole(Console):
-    """Lets the command line handle a broken pipe."""
+    """A console that leaves the handling of a broken pipe to the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Called in the handler of that error, which rich would turn into an exit code of its own."""
+        """Called by rich while it handles BrokenPipeError: raise it again, instead of exiting with rich's code."""
         raise  # noqa: PLE0704
 
 
 def console(stream: IO[str] | None = None) -> Console:
-    """A console on ``stream`` (stdout): without any control codes if it is no terminal or ``NO_COLOR`` is set."""
+    """A console on ``stream`` (stdout), without control codes if it is not a terminal or ``NO_COLOR`` is set."""
     stream = stream or sys.stdout
     on_terminal = stream.isatty()
     plain = not on_terminal or bool(os.environ.get("NO_COLOR"))
@@ -110,13 +110,13 @@ GLOSSARY = {
 
 
 class Glossary:
-    """Explains each word once."""
+    """Explains each term once."""
 
     def __init__(self) -> None:
         self._explained: set[str] = set()
 
     def explain(self, *words: str) -> list[tuple[str, str]]:
-        """Those of ``words`` that are new, with what they mean."""
+        """(word, explanation) for those of ``words`` that were not explained before."""
         new = [word for word in words if word not in self._explained]
         self._explained.update(new)
         return [(word, GLOSSARY[word]) for word in new]
@@ -128,7 +128,7 @@ _NAMES = re.compile("|".join(rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name i
 
 
 class DemoOutput:
-    """Writes to ``console``. Times are milliseconds on the clock of the events, and shown as seconds since ``start_ms``."""
+    """Prints to ``console``. Times are milliseconds on the clock of the events, printed as seconds since ``start_ms``."""
 
     def __init__(self, console: Console, start_ms: int) -> None:
         self.console = console
@@ -138,52 +138,52 @@ class DemoOutput:
         self._last_is_blank = False
 
     def title(self, text: str, *below: str) -> None:
-        """Print the title of the demo, and what it shows."""
+        """Print a title, with text below it."""
         self._print("", Text(text, style="bold"), *below)
 
     def chapter(self, title: str, *paragraphs: str) -> None:
-        """A new part of the story, and what to look out for in it."""
+        """Print the heading of a new chapter, with an introduction."""
         self._chapters += 1
         head = f"━━ {self._chapters}  {title} "
         rule = Text(head + "━" * max(self.console.width - len(head), 0), style="bold bright_blue")
         self._print("", rule, *(Text(paragraph, style="italic") for paragraph in paragraphs), "")
 
     def line(self, at_ms: int, actor: str, text: str, *words: str) -> None:
-        """``actor`` does something. ``words`` in it are explained below, those that were not before."""
+        """Print an action of ``actor``. Those of ``words`` that were not explained before are explained below."""
         seconds = Text(f"{(at_ms - self.start_ms) / 1000:5.2f}".ljust(_TIME_WIDTH), style="dim")
         who = Text(actor.ljust(_ACTOR_WIDTH), style=style_of(actor))
         self._hanging(Text.assemble(seconds, who), Text(" " * _INDENT), _coloured(text))
         self.explain(*words)
 
     def under(self, *whats: str | RenderableType) -> None:
-        """More of the line before: texts or small tables below its text."""
+        """Print texts or small tables below the text of the line before."""
         for what in whats:
             self._print(Padding(_coloured(what) if isinstance(what, str) else what, (0, 0, 0, _INDENT)))
 
     def explain(self, *words: str) -> None:
-        """Explain ``words`` that were not before, below the line before."""
+        """Print explanations of those of ``words`` that were not explained before."""
         for word, meaning in self._glossary.explain(*words):
             bar = Text.assemble(" " * _INDENT, ("│ ", "bright_blue"))
             self._hanging(bar, bar, Text.assemble((word, "bold italic"), (f": {meaning}", "dim italic")))
 
     def show(self, what: RenderableType, indent: int = 2) -> None:
-        """A table or the like, with air around it."""
+        """Print a table or the like, with empty lines around it."""
         self._print(Padding(what, (1, 0, 1, indent)))
 
     def say(self, *paragraphs: str, style: str = "") -> None:
-        """Plain text."""
+        """Print plain paragraphs."""
         for paragraph in paragraphs:
             text = _coloured(paragraph)
             text.stylize_before(style)
             self._print(text)
 
     def _hanging(self, first: Text, others: Text, body: Text) -> None:
-        """``body`` beside ``first``, and where it needs more lines, those beside ``others``."""
+        """Print ``body`` with a hanging indent: ``first`` before its first line, ``others`` before the other lines."""
         for index, line in enumerate(body.wrap(self.console, max(self.console.width - len(first), 20))):
             self._print(Text.assemble(others if index else first, line))
 
     def _print(self, *whats: str | RenderableType) -> None:
-        """Print without spaces at the ends of lines, which tables are full of, and without two empty lines in a row."""
+        """Print without trailing spaces, which tables have, and without two empty lines in a row."""
         for what in whats:
             renderable = _coloured(what) if isinstance(what, str) else what
             for line in map(_trimmed, self.console.render_lines(renderable, pad=False)):
@@ -193,7 +193,7 @@ class DemoOutput:
 
 
 def rows(cells: Iterable[Sequence[str]]) -> Table:
-    """A small table without a frame, with names in their colours."""
+    """A small table without borders, with names in their colours."""
     table = Table.grid(padding=(0, 2))
     for row in cells:
         table.add_row(*map(_coloured, row))
@@ -222,7 +222,7 @@ _CELL_WIDTH, _MARGIN = 15, 6
 
 
 class GenerationOwners(NamedTuple):
-    """One generation's owners by partition; ``moved`` are the partitions that had another owner before."""
+    """The owners of partitions in one generation; ``moved`` are the partitions that had another owner before."""
 
     number: int
     protocol: str
@@ -231,7 +231,7 @@ class GenerationOwners(NamedTuple):
 
 
 class OwnersHistory:
-    """The generations that got as far as an assignment, oldest first."""
+    """The generations with an assignment, oldest first."""
 
     def __init__(self, topic: str, partitions: int) -> None:
         self.topic = topic
@@ -239,7 +239,7 @@ class OwnersHistory:
         self.generations: list[GenerationOwners] = []
 
     def add(self, number: int, protocol: str, owners: Mapping[int, str]) -> GenerationOwners:
-        """Generation ``number`` shares the partitions out like this."""
+        """Add the assignment of generation ``number``."""
         before = self.generations[-1].owners if self.generations else {}
         moved = frozenset(p for p, owner in owners.items() if p in before and before[p] != owner)
         generation = GenerationOwners(number, protocol, dict(owners), moved)
@@ -247,7 +247,8 @@ class OwnersHistory:
         return generation
 
     def table(self, width: int) -> Table:
-        """Generations down, partitions across; what changed hands has an arrow. Narrower where ``width`` is not enough."""
+        """A row for each generation, a column for each partition; moved partitions have an arrow. Compact if ``width`` is too
+        small."""
         if width < self.partitions * _CELL_WIDTH + _MARGIN:
             return self._narrow_table()
         table = _empty_table()
@@ -259,7 +260,7 @@ class OwnersHistory:
         return table
 
     def _narrow_table(self) -> Table:
-        """Generations down; beside each, its owners with their partitions."""
+        """A row for each generation, with its owners and their partitions in one column."""
         table = _empty_table()
         table.add_column(f"  partitions of {self.topic}")
         for generation in self.generations:
@@ -284,7 +285,7 @@ class OwnersHistory:
 
 
 def new_table(padding: int = 1) -> Table:
-    """A table without columns, whose lines have so many spaces between columns."""
+    """An empty table with ``padding`` spaces around each column."""
     return Table(box=box.SIMPLE_HEAD, padding=(0, padding), pad_edge=False, show_edge=False)
 
 
@@ -295,7 +296,7 @@ def _empty_table() -> Table:
 
 
 def before_compaction(records: Sequence[Record]) -> RenderableType:
-    """The whole log: each key with all its values, oldest first."""
+    """A table of the log: each key with all its values, oldest first."""
     table = new_table()
     table.add_column("key", no_wrap=True)
     table.add_column("records", justify="right")
@@ -306,7 +307,7 @@ def before_compaction(records: Sequence[Record]) -> RenderableType:
 
 
 def after_compaction(records: Sequence[Record]) -> RenderableType:
-    """What compaction leaves of the log, with the offsets of ``__consumer_offsets``."""
+    """A table of the records that compaction keeps, with their offsets in ``__consumer_offsets``."""
     table = new_table()
     table.add_column("at offset", justify="right")
     table.add_column("key", no_wrap=True)
@@ -317,9 +318,9 @@ def after_compaction(records: Sequence[Record]) -> RenderableType:
 
 
 def compaction_strips(records: Sequence[Record]) -> RenderableType:
-    """The log before and after compaction, record below record, each one character.
+    """The log before and after compaction, one character for each record.
 
-    That is G for the group, the partition's number for a commit, and a dot for what is gone.
+    G is a group record, a digit a commit of that partition, a dot a removed record.
     """
     table = Table.grid(padding=(0, 2))
     for whole, left in strip_texts(records, {record.offset for record in survivors(records)}):

@@ -1,4 +1,4 @@
-"""The story: a consumer group from its first member to its last commit, told while it happens."""
+"""The story of ``groupcoord demo``: a consumer group from its first member to its last commit, in chapters."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from groupcoord.cli.demo import final_check, migration
+from groupcoord.cli.demo import final_check, protocol_migration
 from groupcoord.cli.demo.clients.consumer_common import Settings
+from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
-from groupcoord.cli.demo.live_page import demo_cluster
-from groupcoord.cli.demo.migration import Migration, tell_migration
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.cli.demo.output import DemoOutput, after_compaction, before_compaction, compaction_strips, rows
+from groupcoord.cli.demo.protocol_migration import Migration, tell_migration
 from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
 from groupcoord.core.events import Event
 from groupcoord.offsets_log.compaction_preview import of_group
@@ -37,13 +37,13 @@ COMMIT_EVERY_MS = 1_000
 INITIAL_DELAY_MS = 300
 
 LONG_SESSION_MS = 10_000
-"""For those that do not die: longer than any hiccup of a busy machine."""
+"""The session timeout of members that are not killed: longer than any pause of a busy machine."""
 SHORT_SESSION_MS = 2_500
-"""For the one that dies: what the audience has to sit through."""
+"""The session timeout of the member that is killed: short, because the audience has to wait for it."""
 
 
 class ConsumerSettings(NamedTuple):
-    """One consumer. ``protocols`` are the assignors it offers, most wanted first; ``session_ms`` its session timeout."""
+    """One consumer. ``protocols`` are its assignors, the preferred one first; ``session_ms`` is its session timeout."""
 
     name: str
     library: str
@@ -56,7 +56,7 @@ KILLED = ConsumerSettings(
     "kafka-python", "kafka-python", "kafka_python_consumer", ("sticky", "range", "roundrobin"), SHORT_SESSION_MS
 )
 LAST = ConsumerSettings("confluent", "confluent-kafka", "confluent_consumer", ("roundrobin", "range"), LONG_SESSION_MS)
-# One protocol only: aiokafka 0.14 sends a JoinGroup for each of its assignors, and each starts a rebalance of its own.
+# Only one protocol: aiokafka 0.14 sends a JoinGroup for each of its assignors, and each starts a rebalance.
 LEAVING = ConsumerSettings("aiokafka", "aiokafka", "aiokafka_consumer", ("roundrobin",), LONG_SESSION_MS)
 
 CONSUMERS = (KILLED, LAST, LEAVING)
@@ -74,9 +74,9 @@ ORDERS_PER_SECOND = 25
 async def produce(
     producer: AIOKafkaProducer, topic: str, stopping: asyncio.Event, acknowledged: Callable[[RecordPosition, str], None]
 ) -> None:
-    """Send one order after the other until ``stopping``; each is ``acknowledged`` before this returns.
+    """Produce one order after the other until ``stopping``; each is ``acknowledged`` before this returns.
 
-    The customer is the key: so all orders of one customer are in one partition, in the order in which they were made.
+    The key is the customer, so that all orders of one customer are in one partition, in order.
     """
     number = 0
     while not stopping.is_set():
@@ -92,9 +92,9 @@ async def produce(
 BREATH_S = 0.25
 """A pause after each event, long enough to read a line; none with ``--fast``."""
 UNCOMMITTED_AT_DEATH = 4
-"""How many records must have been read and not committed when one is killed, so that some are read twice."""
+"""How many records the killed member must have read without committing them, so that some are read twice."""
 AUDIT_LIMIT_S = 10.0
-"""How long the last look at all offsets may take, on top of the time limit."""
+"""How long the final check of all offsets may take, in addition to the time limit."""
 
 
 async def show(
@@ -105,10 +105,10 @@ async def show(
     page: str | None = None,
     afterwards: Callable[[str], Awaitable[int]] | None = None,
 ) -> int:
-    """Tell the story on ``console``; returns the exit code: 0 if every record was read and every offset is right.
+    """Run the story on ``console``; returns the exit code: 0 if every record was read and every offset is right.
 
     ``page`` is the HTML of a live page, which is served until a signal comes. ``afterwards`` is called with the address of the
-    server when the story has ended well, and says how that went.
+    server when the story has succeeded, and returns the exit code.
     """
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
@@ -134,11 +134,11 @@ async def show(
             await until_seen()
             return code if code or afterwards is None else await afterwards(kafka.address)
     except ExceptionGroup:
-        return 1  # what went wrong inside of the server; the reckoning has told it
+        return 1  # unexpected errors of the server, which the final check has reported
 
 
 class DemoStory:
-    """The plot. It waits for facts, never for time."""
+    """The chapters of the story. It waits for conditions, never for time."""
 
     def __init__(
         self, output: DemoOutput, narrator: Narrator, monitor: StoryMonitor, kafka: Cluster, now_ms: NowMs
@@ -157,7 +157,7 @@ class DemoStory:
         self._lost_by_the_dead: set[RecordPosition] = set()
 
     async def play(self, time_limit_s: float) -> int:
-        """Play everything, within ``time_limit_s`` seconds, and judge. Returns the exit code."""
+        """Play all chapters within ``time_limit_s`` seconds, then check the results; returns the exit code."""
         problems: list[str] = []
         try:
             async with asyncio.timeout(time_limit_s), AsyncExitStack() as stack:
@@ -253,8 +253,8 @@ class DemoStory:
     async def _migrating(self) -> None:
         await self._chapter(
             "A new protocol, while the group works",
-            f"Another group, {migration.GROUP}, reads {TOPIC} by the classic protocol, too. Member by member it goes over to "
-            "that of KIP-848, in which members keep what they keep. Look who has to stop when somebody comes or goes.",
+            f"Another group, {protocol_migration.GROUP}, reads {TOPIC} by the classic protocol, too. Member by member it goes "
+            "over to that of KIP-848, in which members keep what they keep. Look who has to stop when somebody comes or goes.",
         )
         await self._migration.play()
 
@@ -376,7 +376,7 @@ class DemoStory:
         await self.monitor.until(f"{role.name} to be a member", lambda: role.name in self.observed.members.values())
 
     async def _works(self, *roles: ConsumerSettings) -> None:
-        """Let the group settle with ``roles`` as its members, each of them read and commit, and tell what came of it."""
+        """Wait until the group is Stable with ``roles`` as its members and each has committed, and report what they read."""
         names = [role.name for role in roles]
         await self.monitor.until(
             f"the group to be Stable with {', '.join(names)}", lambda: self.observed.is_stable_with(*names)
@@ -391,7 +391,7 @@ class DemoStory:
         await self.monitor.wait_until_told()
         reads = self.observed.reads(since=self._sightings_told)
         self._sightings_told = len(self.observed.sightings)
-        # What the dead last read was told when it died.
+        # What the killed member last read was reported when it was killed.
         alive = [role.name for role in CONSUMERS if role is not KILLED or self._consumers[role].exit_code is None]
         self.narrator.tell_work(self._now_ms(), {name: reads[name] for name in alive})
 
@@ -400,7 +400,7 @@ class DemoStory:
         self.monitor.news()
 
     def _held(self) -> dict[int, int]:
-        """By partition, the committed offsets that the coordinator has in memory."""
+        """Partition → the committed offset in the coordinator's memory."""
         offsets = self.kafka.core.coordinator.shard_of(GROUP).machine.offsets
         held = {partition: offsets.get(GROUP, TOPIC, partition) for partition in range(PARTITIONS)}
         return {partition: committed.offset for partition, committed in held.items() if committed is not None}

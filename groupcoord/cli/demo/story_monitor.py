@@ -1,4 +1,4 @@
-"""Runs the demo: the processes of its consumers, the events told to the narrator, and waiting until a condition holds."""
+"""Runs the processes of the demo's consumers, passes events to the narrator, and lets the story wait for conditions."""
 
 import asyncio
 import contextlib
@@ -13,17 +13,17 @@ from groupcoord.cli.demo.observed_group import ObservedGroup
 from groupcoord.core.events import Event
 
 KEPT_STDERR_LINES = 12
-"""Lines of a consumer's stderr that are kept, in case it has to be explained why it ended."""
+"""How many lines of a consumer's stderr are kept, for the report if it ends unexpectedly."""
 
 
 class ConsumerProcess:
-    """One consumer in a process of its own, which ends when this process does (see ``application.Parent``)."""
+    """One consumer in a process of its own, which ends when this process does (see ``consumer_common.Parent``)."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
         self.name = name
         self.last_words: deque[str] = deque(maxlen=KEPT_STDERR_LINES)
         self.may_end = False
-        """Is it meant to end? If not, its end is a failure of the show."""
+        """Is it meant to end? If not, its end fails the demo."""
         self._process = process
 
     @property
@@ -32,28 +32,28 @@ class ConsumerProcess:
         return self._process.returncode
 
     async def watch(self, told: Callable[[str, bytes], None], ended: Callable[["ConsumerProcess"], None]) -> None:
-        """Pass on the lines that it says until it ends."""
+        """Pass its output, line by line, to ``told`` until it ends; then call ``ended``."""
         await asyncio.gather(self._reports(told), self._complaints())
         await self._process.wait()
         ended(self)
 
     def join(self) -> None:
-        """Let it join the group."""
+        """Make it join the group."""
         self._say(JOIN)
 
     def leave(self) -> None:
-        """Let it close its client and end."""
+        """Make it close its client and end."""
         self.may_end = True
         self._say(LEAVE)
 
     def kill(self) -> None:
-        """End it at once, with SIGKILL: it sends no LeaveGroup."""
+        """Kill it with SIGKILL: it sends no LeaveGroup."""
         self.may_end = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
     def wake(self) -> None:
-        """Let it go on, if it is stopped (SIGSTOP)."""
+        """Resume it (SIGCONT) if it is stopped (SIGSTOP)."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGCONT)
 
@@ -76,7 +76,7 @@ class ConsumerProcess:
 
 
 async def start_consumer(module: str, settings: Settings) -> ConsumerProcess:
-    """Start the client program ``module``; it waits for ``join`` with its libraries loaded.
+    """Start the client program ``module``, which imports its libraries and waits for ``join``.
 
     It gets a session of its own, so that ctrl-C at the terminal reaches only this process, which then ends it.
     """
@@ -94,17 +94,17 @@ async def start_consumer(module: str, settings: Settings) -> ConsumerProcess:
 
 
 class StoryError(Exception):
-    """The story cannot go on; the text says why, for people."""
+    """The story cannot go on; the text says why."""
 
 
 class StoryMonitor:
-    """Facts as they come in. ``tell`` is called with each event in its turn, and says whether it wrote something; then
-    ``breath_s`` seconds pass, so that an audience can follow."""
+    """Collects events and the consumers' output. ``tell`` is called with each event in order, and returns whether it printed
+    something; then it pauses for ``breath_s`` seconds, so that the audience can follow."""
 
     def __init__(self, observed: ObservedGroup, tell: Callable[[Event], bool], breath_s: float) -> None:
         self.observed = observed
         self.waiting_for = "the server"
-        """What the story waits for, for the message of the time limit."""
+        """What the story waits for, for the error text of the time limit."""
         self._tell = tell
         self._breath_s = breath_s
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -117,26 +117,26 @@ class StoryMonitor:
     # --- news
 
     def happened(self, event: Event) -> None:
-        """The server says ``event``."""
+        """Called with each event of the server."""
         self.observed.happened(event)
         self._events.put_nowait(event)
         self._news.set()
 
     def read(self, reader: str, line: bytes) -> None:
-        """A consumer says what it read. Raises ValueError if it says something else."""
+        """Called with a consumer's report of what it read. Raises ValueError if ``line`` is not such a report."""
         self.observed.read(reader, parse_report(line))
         self._news.set()
 
     def news(self) -> None:
-        """Something else has changed: check the awaited condition."""
+        """Check the awaited condition, because something else has changed."""
         self._news.set()
 
     # --- waiting
 
     async def until(self, what: str, condition: Callable[[], bool]) -> None:
-        """Wait for ``condition``, which is looked at whenever there is news.
+        """Wait for ``condition``, which is checked whenever something has changed.
 
-        Raises StoryError if it can never come, and any exception that was raised while events were told.
+        Raises StoryError if the story cannot go on, and any exception of ``tell``.
         """
         self.waiting_for = what
         while True:
@@ -148,31 +148,31 @@ class StoryMonitor:
             await self._news.wait()
 
     async def wait_until_told(self) -> None:
-        """Wait until every event so far is told."""
+        """Wait until every event so far is printed."""
         await self._events.join()
 
     # --- running
 
     def begin(self) -> None:
-        """Begin to tell events."""
+        """Start to print events."""
         self.run("telling the events", self._tell_events())
 
     def watch(self, consumer: ConsumerProcess, told: Callable[[str, bytes], None] | None = None) -> None:
-        """Watch ``consumer`` until it ends, and see that it does; ``told`` gets what it says, if that is not what it read."""
+        """Watch ``consumer`` until it ends, and end it with the story; ``told`` gets its output, by default ``read``."""
         self._consumers.append(consumer)
         self._watching.append(self.run(f"watching {consumer.name}", consumer.watch(told or self.read, self._ended)))
 
     def run(self, what: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run ``work`` beside the story; if it fails, so does the story."""
+        """Run ``work`` in the background of the story; if it fails, the story fails."""
         task = asyncio.create_task(self._guarded(what, work))
         self._tasks.append(task)
         return task
 
     async def end(self) -> None:
-        """End all consumers and everything else that was begun."""
+        """End all consumers and background tasks."""
         for consumer in self._consumers:
             consumer.kill()
-        await asyncio.gather(*self._watching)  # the last that they say is read, so that their pipes are closed
+        await asyncio.gather(*self._watching)  # reads their last output, so that their pipes are closed
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -183,7 +183,7 @@ class StoryMonitor:
             try:
                 if self._broken is None and self._tell(event) and self._breath_s:
                     await asyncio.sleep(self._breath_s)
-            except Exception as problem:  # the story must hear of it, and not wait for the rest to be told
+            except Exception as problem:  # fails the story, which must not wait for the other events
                 self._break(problem)
             finally:
                 self._events.task_done()
@@ -191,7 +191,7 @@ class StoryMonitor:
     async def _guarded(self, what: str, work: Awaitable[None]) -> None:
         try:
             await work
-        except Exception as problem:  # those that wait must hear of it
+        except Exception as problem:  # fails the story, which may wait for this
             self._break(StoryError(f"{what} failed: {problem!r}"))
 
     def _ended(self, consumer: ConsumerProcess) -> None:

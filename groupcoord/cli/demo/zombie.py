@@ -1,6 +1,6 @@
-"""``groupcoord demo zombie``: a worker in an exactly-once loop stands still, is replaced, wakes up, and is fenced.
+"""``groupcoord demo zombie``: a worker in an exactly-once loop is suspended, replaced, resumed, and fenced.
 
-What it wrote is never read: each order has one invoice.
+Its uncommitted records are never read by read_committed consumers: each order has one invoice.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     WROTE,
     ZOMBIE,
 )
+from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import read_all
-from groupcoord.cli.demo.live_page import demo_cluster
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
 from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
@@ -44,7 +44,7 @@ WAKE_EVERY_S = 0.2
 
 
 class TransactionNarrator:
-    """Turns events of the transactional id into lines; the first transaction is told in full, of later ones how they end."""
+    """Prints events of the transactional id; the first transaction in full, of later ones only how they end."""
 
     def __init__(self, output: DemoOutput) -> None:
         self.output = output
@@ -52,7 +52,7 @@ class TransactionNarrator:
         self._is_first = True
 
     def tell(self, event: Event) -> bool:
-        """Tell ``event``, if it is part of the story; returns whether anything was written."""
+        """Print ``event``, if it is part of the story; returns whether anything was printed."""
         if isinstance(event, TransactionChanged):
             return self._changed(event)
         if isinstance(event, MarkerWritten):
@@ -98,7 +98,7 @@ class TransactionNarrator:
 
     def _refused(self, event: TransactionRefused) -> bool:
         if event.error == "CONCURRENT_TRANSACTIONS":
-            return False  # until the transaction before has ended; the library asks again
+            return False  # until the transaction before has ended; the library retries
         what = f"refuses {event.api} of {self._names.asking(event)} with {event.error}: {event.why}"
         self.output.line(event.at_ms, "coordinator", what, "fenced")
         return True
@@ -116,7 +116,7 @@ class TransactionNarrator:
 
 
 async def show(console: Console, *, fast: bool, time_limit_s: float, page: str | None = None) -> int:
-    """Tell the story on ``console``; returns the exit code: 0 if the zombie was fenced and each order has one invoice.
+    """Run the story on ``console``; returns the exit code: 0 if the zombie was fenced and each order has one invoice.
 
     ``page`` is the HTML of a live page, which is served until a signal comes.
     """
@@ -136,27 +136,27 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
             await until_seen()
             return code
     except ExceptionGroup:
-        return 1  # what went wrong inside of the server; the reckoning has told it
+        return 1  # unexpected errors of the server, which the final check has reported
 
 
 class Lesson:
-    """The plot. It waits for facts, never for time."""
+    """The chapters of the story. It waits for conditions, never for time."""
 
     def __init__(self, output: DemoOutput, monitor: StoryMonitor, kafka: Cluster) -> None:
         self.output = output
         self.monitor = monitor
         self.kafka = kafka
         self.wrote: list[tuple[str, str]] = []
-        """Who has written the invoice of which order, committed or not."""
+        """(worker, order) of each invoice that was written, committed or not."""
         self.committed: list[str] = []
         self.fenced: list[str] = []
-        """Who was fenced."""
+        """The workers that were fenced."""
         self._now_ms = wall_clock()
         self._began_at = time.monotonic()
         self._workers: dict[str, ConsumerProcess] = {}
 
     async def play(self, time_limit_s: float) -> int:
-        """Play everything, within ``time_limit_s`` seconds, and judge. Returns the exit code."""
+        """Play all chapters within ``time_limit_s`` seconds, then check the results; returns the exit code."""
         problems: list[str] = []
         try:
             async with asyncio.timeout(time_limit_s):
@@ -238,7 +238,7 @@ class Lesson:
         await self.monitor.until(f"{SUCCESSOR} to end", lambda: successor.exit_code is not None)
 
     async def _wake(self, zombie: ConsumerProcess) -> None:
-        """Wake it until it ends: it may not even have been stopped yet."""
+        """Send SIGCONT until it ends, because it may not have been stopped yet."""
         while zombie.exit_code is None:
             zombie.wake()
             await asyncio.sleep(WAKE_EVERY_S)
@@ -286,14 +286,14 @@ class Lesson:
 
 
 def wrong_invoices(committed: Sequence[str]) -> list[str]:
-    """What is wrong with the invoices that a reader of committed records gets, one sentence each."""
+    """The problems of the invoices that a read_committed consumer reads, one sentence each."""
     counts = Counter(committed)
     wanted = [order.replace("order", "invoice") for order in ORDERS]
     return [f"{invoice} is read {counts[invoice]} times" for invoice in wanted if counts[invoice] != 1]
 
 
 def invoices_table(everything: Sequence[str], committed: Sequence[str]) -> Table:
-    """How often each invoice is in the log, and how often it is read."""
+    """How often each invoice is in the log, and how often a read_committed consumer reads it."""
     table = new_table()
     table.add_column("invoice", no_wrap=True)
     for head in ("in the log", "read committed"):
@@ -304,7 +304,7 @@ def invoices_table(everything: Sequence[str], committed: Sequence[str]) -> Table
 
 
 async def _read(bootstrap: str, isolation: str) -> list[str]:
-    """All invoices that a reader of that isolation level gets."""
+    """All invoices that a consumer of that isolation level reads."""
     found = await read_all(bootstrap, TopicPartition(OUTPUT, 0), isolation)
     return [(record.value or b"").decode() for record in found]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from groupcoord.page.embedding import built_page, embed
+from groupcoord.page.html_embedding import built_page, embed
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.health_symptoms import SYMPTOMS
 from groupcoord.pipeline.report.report_model import Report, column_name, is_time

@@ -274,9 +274,9 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
             "handle the request, and damage the bytes of its answer",
             "is answered with damaged bytes ({0})",
         ),
-        _on_broker("kill_broker", None, "end a broker without a word, as SIGKILL does", "{broker} is killed"),
-        _on_broker("stop_broker", None, "shut a broker down in order, as SIGTERM does", "{broker} is stopped"),
-        _on_broker("pause_broker", None, "let a broker say nothing until it is resumed", "{broker} is paused"),
+        _on_broker("kill_broker", None, "kill a broker, as SIGKILL does", "{broker} is killed"),
+        _on_broker("stop_broker", None, "shut a broker down cleanly, as SIGTERM does", "{broker} is stopped"),
+        _on_broker("pause_broker", None, "suspend a broker until it is resumed", "{broker} is paused"),
         _on_broker("cut_off_broker", _PEER, "cut a broker off from a peer", "{broker} is cut off from {0}"),
     )
 }

@@ -1,5 +1,5 @@
-"""The consumers of the demo: one small program for each client library, each run in a process of its own.
+"""The client programs of ``groupcoord demo``, one for each client library, each run in a process of its own.
 
-They are written as an application would be: read, work, commit; commit what is not committed yet when partitions are taken
-away. They know nothing of groupcoord, and run against any broker.
+They are written like applications: read, process, commit; and commit before partitions are revoked. They do not use groupcoord
+and run against any broker.
 """

@@ -1,4 +1,4 @@
-"""A consumer written with aiokafka."""
+"""The consumer process of ``groupcoord demo`` that uses the aiokafka library."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ ASSIGNORS = {
 
 
 class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the library has no types
-    """Reads until it is told to leave. To be made and run in a running event loop, as the library wants it."""
+    """Reads until its parent says to leave. The library requires that it is created in a running event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -46,23 +46,23 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
             await self.consumer.stop()
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Called by the library before it gives partitions up: the last chance to commit for them."""
+        """Called by the library before partitions are revoked: the last chance to commit for them."""
         if revoked:
             await self.commit()
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Called by the library when it has partitions."""
+        """Called by the library after partitions were assigned."""
         self.books.assigned(place.partition for place in assigned)
 
     async def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
+        """Commit what was read. An error does no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaError), self.books.committing() as offsets:
             if offsets:
                 await self.consumer.commit({TopicPartition(self.settings.topic, p): at for p, at in offsets.items()})
 
 
 async def main(settings: Settings) -> None:
-    """Wait until wanted, then run."""
+    """Wait until the parent says to join, then run."""
     parent = Parent()
     await asyncio.to_thread(parent.wait_until_wanted)
     await Application(settings).run(parent)

@@ -1,4 +1,4 @@
-"""A consumer written with confluent-kafka, whose work is done by the C library librdkafka."""
+"""The consumer process of ``groupcoord demo`` that uses confluent-kafka (the C library librdkafka)."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ from groupcoord.cli.demo.clients.consumer_common import Bookkeeping, Parent, Rea
 
 
 class Application:
-    """Reads until it is told to leave."""
+    """Reads until its parent says to leave."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -31,15 +31,15 @@ class Application:
             self.consumer.close()
 
     def on_assign(self, _consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        """Called by the library when it has partitions."""
+        """Called by the library after partitions were assigned."""
         self.books.assigned(place.partition for place in assigned)
 
     def on_revoke(self, _consumer: Consumer, _revoked: list[TopicPartition]) -> None:
-        """Called by the library before it gives partitions up: the last chance to commit for them."""
+        """Called by the library before partitions are revoked: the last chance to commit for them."""
         self.commit()
 
     def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
+        """Commit what was read. An error does no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaException), self.books.committing() as offsets:
             if offsets:
                 positions = [TopicPartition(self.settings.topic, number, at) for number, at in offsets.items()]
@@ -47,7 +47,7 @@ class Application:
 
 
 def read(message: Message) -> ReadRecord:
-    """The record in ``message``. Raises KafkaException if it is an error and no record."""
+    """The record in ``message``. Raises KafkaException if it is an error instead."""
     partition, offset, key = message.partition(), message.offset(), message.key()
     if message.error() or partition is None or offset is None or key is None:
         raise KafkaException(message.error())

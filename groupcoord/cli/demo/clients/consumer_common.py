@@ -1,7 +1,7 @@
-"""What the consumers have in common: their arguments, their bookkeeping, and the line to the process that started them.
+"""What the demo's client programs share: their arguments, the bookkeeping of offsets, and the communication with their parent.
 
-A consumer tells its parent on stdout what it has read, one line of JSON for each batch, and hears from it on stdin when to join
-and when to leave. The end of stdin says that the parent is gone, however that happened, and then the consumer goes too.
+A consumer reports on stdout what it has read, one line of JSON for each batch, and reads on stdin when to join and when to
+leave. When stdin is closed, the parent has ended, and the consumer ends, too.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 JOIN, LEAVE = "join", "leave"
-"""What the parent may say: make a client and join the group; close the client and end."""
+"""The words of the parent: create a client and join the group; close the client and end."""
 
 
 class ReadRecord(NamedTuple):
@@ -29,7 +29,7 @@ class ReadRecord(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a consumer takes part; times are milliseconds."""
+    """The settings of a consumer; times are milliseconds."""
 
     bootstrap: str
     group: str
@@ -42,12 +42,12 @@ class Settings:
     commit_every_ms: int
 
     def arguments(self) -> list[str]:
-        """The command line that says the same."""
+        """The settings as command-line arguments."""
         said = {**asdict(self), "protocols": ",".join(self.protocols)}
         return [f"--{name.replace('_', '-')}={value}" for name, value in said.items()]
 
     def properties(self) -> dict[str, Any]:
-        """The settings, except for the assignors, as Kafka's properties of a consumer."""
+        """The settings, without the assignors, as Kafka's consumer configs."""
         return {
             "bootstrap.servers": self.bootstrap,
             "client.id": self.client_id,
@@ -59,12 +59,12 @@ class Settings:
         }
 
     def keywords(self) -> dict[str, Any]:
-        """The same for the libraries that are called with keywords."""
+        """The same for libraries that take keyword arguments."""
         return {name.replace(".", "_"): value for name, value in self.properties().items()}
 
 
 def settings_from(arguments: list[str]) -> Settings:
-    """The settings that a command line says. Ends the program if it says something else."""
+    """The settings in command-line arguments. Ends the program if they are invalid."""
     parser = argparse.ArgumentParser(description="A consumer of the groupcoord demo.")
     for name in ("bootstrap", "group", "topic", "client-id"):
         parser.add_argument(f"--{name}", required=True)
@@ -75,10 +75,10 @@ def settings_from(arguments: list[str]) -> Settings:
 
 
 class Bookkeeping:
-    """What was read and how far it is committed, by partition; safe to use from the thread that reads and the one that joins.
+    """The position and committed offset of each partition; thread-safe, because rebalances may run in another thread.
 
-    Everything is forgotten when partitions are handed out anew, and only what is owned is noted: an offset of an earlier
-    assignment must never be committed under a later one, when another owner may have gone further.
+    It is cleared when partitions are assigned, and notes only owned partitions: an offset of an earlier assignment must never
+    be committed under a later one, because another owner may have advanced further.
     """
 
     def __init__(self, commit_every_ms: int) -> None:
@@ -89,13 +89,13 @@ class Bookkeeping:
         self._committed_at = time.monotonic()
 
     def assigned(self, partitions: Iterable[int]) -> None:
-        """These and no others are owned from now on; the next owner reads again what was not committed."""
+        """Own exactly these partitions from now on, and forget uncommitted offsets of earlier ones."""
         with self._lock:
             self._owned = frozenset(partitions)
             self._next = {}
 
     def read(self, records: Iterable[ReadRecord]) -> None:
-        """Tell the parent of ``records``; only then may their offsets be committed, so that none is without being told."""
+        """Report ``records`` to the parent; only then may their offsets be committed, so that no committed record is lost."""
         records = list(records)
         if not records:
             return
@@ -105,9 +105,9 @@ class Bookkeeping:
 
     @contextmanager
     def committing(self) -> Iterator[dict[int, int]]:
-        """Partition → the offset after the last record read, where that is not committed: to be committed in the block.
+        """Partition → the next offset, where it is not committed yet: the block has to commit them.
 
-        If the block fails they are due again, unless partitions were handed out anew meanwhile.
+        If the block fails they are uncommitted again, unless partitions were assigned anew meanwhile.
         """
         with self._lock:
             owned, offsets, self._next = self._owned, self._next, {}
@@ -122,23 +122,23 @@ class Bookkeeping:
 
     @property
     def commit_is_due(self) -> bool:
-        """Has the last commit been long enough ago, and is there anything to commit?"""
+        """Is the last commit long enough ago, and is there anything to commit?"""
         return bool(self._next) and time.monotonic() - self._committed_at >= self._commit_every_s
 
 
 def report(records: Iterable[ReadRecord]) -> None:
-    """Tell the parent what was read: one line, written at once."""
+    """Report to the parent what was read: one line, flushed at once."""
     sys.stdout.write(json.dumps([list(record) for record in records]) + "\n")
     sys.stdout.flush()
 
 
 def parse_report(line: bytes) -> list[ReadRecord]:
-    """What ``report`` wrote. Raises ValueError if it did not write ``line``."""
+    """The records in a ``line`` of ``report``. Raises ValueError if it is not one."""
     return [ReadRecord(int(partition), int(offset), str(key)) for partition, offset, key in json.loads(line)]
 
 
 class Parent:
-    """The process that started this one. It says when to join and to leave; when it ends, so does this process, at once."""
+    """The process that started this one. It says when to join and when to leave; when it ends, this process ends at once."""
 
     def __init__(self) -> None:
         self._joining = threading.Event()
@@ -146,16 +146,16 @@ class Parent:
         threading.Thread(target=self._listen, name="parent", daemon=True).start()
 
     def wait_until_wanted(self) -> None:
-        """Wait for the word to join, with everything imported by then."""
+        """Wait until the parent says to join; everything has been imported by then."""
         self._joining.wait()
 
     @property
     def should_run(self) -> bool:
-        """False once the word to leave has come."""
+        """False after the parent has said to leave."""
         return not self._leaving.is_set()
 
     def _listen(self) -> None:
-        # Not sys.stdin: its lock, held by a thread that reads for ever, would disturb the end of the interpreter.
+        # Not sys.stdin: a thread that waits in it holds its lock, which would disturb the shutdown of the interpreter.
         heard = b""
         while data := os.read(0, 1024):
             heard += data
@@ -166,7 +166,7 @@ class Parent:
 
 
 def main(make: Callable[[Settings], Any]) -> None:
-    """Wait until the parent wants the consumer that ``make`` makes of the settings on the command line; then run it."""
+    """Wait until the parent says to join; then create the consumer with ``make`` from the command line, and run it."""
     settings, parent = settings_from(sys.argv[1:]), Parent()
     parent.wait_until_wanted()
     make(settings).run(parent)

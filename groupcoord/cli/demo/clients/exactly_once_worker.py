@@ -1,7 +1,7 @@
-"""A worker written with confluent-kafka: what it reads, it writes into another topic, exactly once.
+"""The worker process of ``groupcoord demo zombie``: a consume-transform-produce loop with transactions (confluent-kafka).
 
-The one that is called ZOMBIE stands still in the middle of a transaction, as a process does whose machine swaps, or collects
-garbage for too long. It is stopped by a signal, and so are the threads of its library.
+The worker named ZOMBIE suspends itself in the middle of a transaction with SIGSTOP, which also stops the threads of its
+library, as a process whose machine swaps or whose garbage collection takes too long.
 """
 
 import json
@@ -18,18 +18,18 @@ TRANSACTIONAL_ID = "billing-1"
 OUTPUT = "invoices"
 ZOMBIE, SUCCESSOR = "worker-1", "worker-2"
 STANDS_STILL_AT = 3
-"""In the transaction of that number."""
+"""The number of the transaction in which it suspends itself."""
 WROTE, COMMITTED, FENCED = "wrote", "committed", "fenced"
 _PATIENCE_S = 60.0
 
 
 class Application:
-    """Reads, writes and commits until it is told to leave, or is fenced."""
+    """Reads, writes and commits until its parent says to leave, or it is fenced."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         common = {"bootstrap.servers": settings.bootstrap, "client.id": settings.client_id}
-        # What the library logs about a fenced producer, the parent tells.
+        # No logs of the library about a fenced producer: the parent reports that.
         self.producer = Producer({**common, "transactional.id": TRANSACTIONAL_ID, "log_level": 0})
         self.consumer = Consumer(settings.properties() | {"isolation.level": "read_committed"})
         self.transactions = 0
@@ -51,7 +51,7 @@ class Application:
             self.consumer.close()
 
     def process(self, order: bytes) -> None:
-        """One order is one transaction: its invoice, and that it was read."""
+        """Process one order in one transaction: its invoice, and the consumed offset."""
         self.transactions += 1
         self.producer.begin_transaction()
         self.producer.produce(OUTPUT, order.replace(b"order", b"invoice"))
@@ -66,7 +66,7 @@ class Application:
 
 
 def report(*what: Any) -> None:
-    """Tell the parent."""
+    """Report to the parent, as one line of JSON."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""A consumer written with kafka-python."""
+"""The consumer process of ``groupcoord demo`` that uses the kafka-python library."""
 
 import contextlib
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ ASSIGNORS = {
 
 
 class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the library has no types
-    """Reads until it is told to leave. Its rebalances run in the library's own thread, hence the asynchronous listener."""
+    """Reads until its parent says to leave. Rebalances run in the library's own thread, hence the asynchronous listener."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -32,7 +32,7 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
     def run(self, parent: Parent) -> None:
         """Join, read and commit until ``parent`` says to leave."""
         self.consumer.subscribe([self.settings.topic], listener=self)
-        # As a leader that does not know the topic yet, kafka-python 3.0 assigns nothing, and may miss that it gets to know it.
+        # A kafka-python 3.0 leader without metadata of the topic assigns nothing, and may not notice when it gets the metadata.
         self.consumer.topics()
         try:
             while parent.should_run:
@@ -46,24 +46,24 @@ class Application(AsyncConsumerRebalanceListener):  # type: ignore[misc] # the l
             self.consumer.close(autocommit=False)
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Called by the library before it gives partitions up: the last chance to commit for them."""
+        """Called by the library before partitions are revoked: the last chance to commit for them."""
         if revoked:
             with contextlib.suppress(KafkaError), self.books.committing() as offsets:
                 if offsets:
                     await self.consumer.commit_async(self.positions(offsets))
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Called by the library when it has partitions."""
+        """Called by the library after partitions were assigned."""
         self.books.assigned(place.partition for place in assigned)
 
     def commit(self) -> None:
-        """Commit what was read. A refusal is no harm: the next owner reads those records again."""
+        """Commit what was read. An error does no harm: the next owner reads those records again."""
         with contextlib.suppress(KafkaError), self.books.committing() as offsets:
             if offsets:
                 self.consumer.commit(self.positions(offsets))
 
     def positions(self, offsets: Mapping[int, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """``offsets`` as the library wants them."""
+        """``offsets`` in the library's types."""
         return {TopicPartition(self.settings.topic, p): OffsetAndMetadata(at, "", -1) for p, at in offsets.items()}
 
 

@@ -1,6 +1,6 @@
-"""A consumer written with confluent-kafka that tells its parent what it is given and what is taken from it.
+"""The consumer process of the demo's migration chapter (confluent-kafka), which reports its assigned and revoked partitions.
 
-The last of the ``protocols`` of its settings is the protocol of its group (``group.protocol``), those before are assignors.
+The last of the ``protocols`` in its settings is ``group.protocol``; those before are assignors.
 """
 
 import json
@@ -16,7 +16,7 @@ ASSIGNED, REVOKED = "assigned", "revoked"
 
 
 class Application:
-    """Reads until it is told to leave; the library commits."""
+    """Reads until its parent says to leave; the library commits."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -38,7 +38,7 @@ class Application:
 
 
 def properties(settings: Settings) -> dict[str, Any]:
-    """The properties of the client. In the consumer protocol the coordinator chooses assignor, session and heartbeats."""
+    """The configs of the client. In the consumer protocol the coordinator sets assignor, session timeout and heartbeats."""
     *assignors, protocol = settings.protocols
     named = settings.properties() | {"group.protocol": protocol, "enable.auto.commit": True}
     if protocol == "classic":
@@ -47,7 +47,7 @@ def properties(settings: Settings) -> dict[str, Any]:
 
 
 def report(what: str, partitions: Iterable[TopicPartition]) -> None:
-    """Tell the parent; a call of the library without partitions says nothing."""
+    """Report to the parent, unless there are no partitions."""
     numbers = sorted(place.partition for place in partitions)
     if numbers:
         sys.stdout.write(json.dumps([what, numbers]) + "\n")

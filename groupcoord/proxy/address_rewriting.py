@@ -1,8 +1,8 @@
-"""Where brokers are, in answers: found, and replaced by the proxy's own addresses, so that clients go on talking to the proxy.
+"""Replaces the addresses of brokers in responses by the proxy's own addresses, so that clients keep connecting to the proxy.
 
-Those answers carry addresses that clients connect to: Metadata, FindCoordinator and DescribeCluster; Produce, Fetch, ShareFetch
-and ShareAcknowledge where a leader has moved (KIP-951). Addresses in the answers of the quorum's APIs are those of controllers,
-and in the answers of Streams groups those of applications: clients are not sent there.
+The responses with addresses to which clients connect are Metadata, FindCoordinator and DescribeCluster; and Produce, Fetch,
+ShareFetch and ShareAcknowledge when a leader has moved (KIP-951). Responses of the quorum's APIs have addresses of controllers,
+those of Streams groups have addresses of applications; clients do not connect to these.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.messages import ApiVersionsResponse
 
 LocalAddress = Callable[[str, int, int], tuple[str, int]]
-"""(host, port, node id) of a broker → host and port of the proxy that stand for it."""
+"""(host, port, node id) of a broker → the host and port on which the proxy listens for it."""
 
 NEWEST_READ = {
     **{
@@ -35,12 +35,12 @@ NEWEST_READ = {
     int(ApiKey.SHARE_FETCH): 2,
     int(ApiKey.SHARE_ACKNOWLEDGE): 2,
 }
-"""The APIs whose answers are rewritten, and the newest version of each that can be."""
+"""The APIs whose responses are rewritten, and the newest version of each that can be rewritten."""
 _LISTS = ("brokers", "coordinators", "node_endpoints")
 
 
 def with_local_addresses(response: Any, local: LocalAddress) -> Any:
-    """``response`` with the addresses that ``local`` says; the same object if it has none."""
+    """``response`` with its addresses replaced by ``local``; the same object if it has none."""
     changed = {}
     for name in _LISTS:
         nodes = getattr(response, name, ())
@@ -51,14 +51,14 @@ def with_local_addresses(response: Any, local: LocalAddress) -> Any:
 
 
 def _local(node: Any, local: LocalAddress) -> Any:
-    if node.port <= 0:  # no such broker is known
+    if node.port <= 0:  # the broker is unknown
         return node
     host, port = local(node.host, node.port, getattr(node, "node_id", getattr(node, "broker_id", -1)))
     return dataclasses.replace(node, host=host, port=port)
 
 
 def limited(response: ApiVersionsResponse) -> ApiVersionsResponse:
-    """The versions that the cluster offers, without those whose answers could not be rewritten; the same object if all can."""
+    """An ApiVersions response without versions whose responses could not be rewritten; the same object if there are none."""
     kept = tuple(
         dataclasses.replace(each, max_version=min(each.max_version, NEWEST_READ.get(each.api_key, each.max_version)))
         for each in response.api_keys
@@ -69,14 +69,14 @@ def limited(response: ApiVersionsResponse) -> ApiVersionsResponse:
 
 @cache
 def share_codec(key: int, version: int) -> Codec[Any]:
-    """The codec of answers of ShareFetch and ShareAcknowledge. Raises WireError for a version that is not known."""
+    """The codec of ShareFetch and ShareAcknowledge responses. Raises WireError for an unknown version."""
     if version > NEWEST_READ[key]:
         raise WireError(f"version {version} is not known")
     return Codec(_with_plain_messages(response_layout(key, version).schema))
 
 
 def _with_plain_messages(schema: MessageSchema) -> MessageSchema:
-    """``schema``, which reads into dataclasses of its own: those of kio have other names for times."""
+    """``schema`` with plain dataclasses of its own, because those of kio have other field names for times."""
     fields = tuple(
         field._replace(struct=field.struct and _with_plain_messages(field.struct)) for field in schema.fields
     )

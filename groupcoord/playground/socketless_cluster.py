@@ -1,4 +1,4 @@
-"""The cluster of ``groupcoord.testing`` without sockets and threads: all members are in this process."""
+"""SocketlessCluster, a ``groupcoord.testing.Cluster`` without sockets and threads, whose members are all in this process."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -10,14 +10,14 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.engine import Engine
 
 FIRST_PORT = 9092
-"""The brokers say that they listen at this port and those behind it, as FindCoordinator and Metadata tell an address."""
+"""The first of the ports that FindCoordinator and Metadata return, one for each broker, although nothing listens there."""
 
 
 class SocketlessServer(Server):
-    """Serves members in this process. Work that takes long is done at once, as there is no thread for it."""
+    """A server without sockets. Long work runs at once, because there is no thread for it."""
 
     async def startup(self) -> None:
-        """Accept requests."""
+        """Start to accept requests."""
         await super().startup()
         self.cluster.use_worker(None)
 
@@ -34,19 +34,19 @@ class _SocketlessEngine(Engine):
 
 
 class SocketlessCluster(Cluster):
-    """A cluster at no address. ``consumers`` returns at once: who plays lets the time pass until the group is stable."""
+    """A cluster without sockets. ``consumers`` returns at once: the player advances the clock until the group is stable."""
 
     _engine_class: ClassVar[type[Engine]] = _SocketlessEngine
     next_name: str | None = None
-    """The client id that the next member or producer gets; None: one that the cluster makes."""
+    """The client id of the next member or producer; None: generated."""
 
     async def end(self) -> None:
-        """Stop for good. Raises what went wrong in the cluster that should not have; rules for faults need not have acted."""
+        """Stop for good. Raises the unexpected errors of the server; fault rules need not have acted."""
         self._problems += await self._engine.end()
         await self.check(rules=False)
 
     def apply(self, effects: Iterable[Effect], action: str) -> None:
-        """Execute what an administrative action led to."""
+        """Execute the effects of an administrative action."""
         self._engine.apply(effects, action)
 
     def _next_client_id(self, group: str) -> str:

@@ -7,10 +7,10 @@ import pytest
 
 from groupcoord.coordinator.events import GenerationStarted
 from groupcoord.dissect import dissect_request
-from groupcoord.page import page_data
+from groupcoord.page import trace_page
 from groupcoord.page.dissections import dissection_of, dissections_of
-from groupcoord.page.embedding import PageNotBuiltError, built_page, embed
-from groupcoord.page.page_data import live_page, reasons, saved_page
+from groupcoord.page.html_embedding import PageNotBuiltError, built_page, embed
+from groupcoord.page.trace_page import live_page, reasons, saved_page
 from groupcoord.testing.trace import RequestReceived, ResponseSent, Trace
 from tests.page.conftest import Unpack
 from tests.page.test_front_end_cases import CASES
@@ -61,7 +61,7 @@ def test_it_says_why_each_generation_and_epoch_began(trace: Trace) -> None:
 def test_every_request_and_answer_has_its_bytes_field_by_field(
     trace: Trace, unpack: Unpack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_data, "PART", 10)
+    monkeypatch.setattr(trace_page, "PART", 10)
     parts = unpack(saved_page(trace, "t"))
     data = json.loads(parts["data"])
     places = dict(data["bytes"])

@@ -1,4 +1,4 @@
-"""Environment variables in place of the options of ``groupcoord serve`` and of properties, as containers have them.
+"""Environment variables for the options of ``groupcoord serve`` and for broker configs, as in containers.
 
 ``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
 values separated by commas: ``GROUPCOORD_TOPICS``. Other variables are Kafka properties: ``config.environment_variables``.
@@ -15,7 +15,7 @@ from groupcoord.config.property_definitions import BROKER
 
 
 class ServeVariables(NamedTuple):
-    """What the variables say, of which the first one that cannot be used is the ``problem``."""
+    """The settings in the variables; ``problem`` is the error of the first invalid one."""
 
     options: Mapping[str, Any] = {}  # by the attribute of argparse's namespace
     properties: tuple[ConfiguredProperty, ...] = ()
@@ -23,7 +23,7 @@ class ServeVariables(NamedTuple):
 
 
 def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -> ServeVariables:
-    """What ``environ`` says of the options ``actions`` and of Kafka's properties. An option's empty variable says nothing."""
+    """The settings in ``environ`` for the options ``actions`` and for broker configs. An option's empty variable is ignored."""
     given = {name: text for name, text in sorted(environ.items()) if name.startswith(PREFIX)}
     if not given:
         return ServeVariables()
@@ -46,12 +46,12 @@ def read_variables(actions: list[argparse.Action], environ: Mapping[str, str]) -
 
 
 def option_variables(actions: list[argparse.Action]) -> dict[str, argparse.Action]:
-    """The variables of options, each with the first option that sets the same."""
+    """Variable → the first option that sets the same."""
     return {PREFIX + action.dest.upper(): action for action in reversed(actions) if _has_variable(action)}
 
 
 def _has_variable(action: argparse.Action) -> bool:
-    """Not --help, not -c, and not those that are another way to say --log-level."""
+    """Does the option have a variable? Not --help, not -c, and not switches that set --log-level."""
     is_switch = action.nargs == 0
     return any(option.startswith("--") for option in action.option_strings) and (not is_switch or action.const is True)
 
@@ -64,7 +64,7 @@ def _unknown(variable: str, there_are: list[str]) -> str:
 
 
 def _value(action: argparse.Action, variable: str, text: str) -> Any:
-    """What argparse would make of ``text``. Raises ConfigError."""
+    """``text`` converted as argparse would convert it. Raises ConfigError."""
     if action.nargs == 0:
         return _one(variable, text, {"true": True, "false": False})
     if isinstance(action.default, list):

@@ -1,6 +1,7 @@
-"""From a trace to its page: what the page is told beside the entries, and the file that has all of it.
+"""Renders the HTML page of a trace: ``saved_page``, one self-contained file, and ``live_page``, which loads the trace from the
+server.
 
-The types are those of ``web/src/data.ts``.
+The types of its JSON are in ``web/src/data.ts``.
 """
 
 import json
@@ -8,16 +9,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from groupcoord.page.dissections import dissections_of
-from groupcoord.page.embedding import built_page, embed
+from groupcoord.page.html_embedding import built_page, embed
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.why_member import MemberExplanation
 
 PART = 500
-"""So many dissections stand together: a page unpacks what it is asked for."""
+"""The number of dissections in one compressed part, which the page decompresses when it needs it."""
 
 
 def saved_page(trace: Trace, title: str) -> str:
-    """The page of ``trace``, whole: one HTML file that needs nothing else. Raises PageNotBuiltError."""
+    """The page with all of ``trace`` in it: one HTML file that needs no server. Raises PageNotBuiltError."""
     html = built_page("page")
     dissections = dissections_of(trace.entries())
     data = {
@@ -34,7 +35,8 @@ def saved_page(trace: Trace, title: str) -> str:
 
 
 def live_page(title: str, *, acts: bool = True) -> str:
-    """The page of a living trace, beside which it is served; it ``acts`` on a cluster that is controlled over HTTP.
+    """The page that follows the trace of a running cluster, from whose server it is loaded; with ``acts``, its buttons control
+    the cluster over HTTP.
 
     Raises PageNotBuiltError.
     """
@@ -42,7 +44,7 @@ def live_page(title: str, *, acts: bool = True) -> str:
 
 
 def reasons(trace: Trace) -> Iterator[dict[str, Any]]:
-    """Why each generation and epoch began whose beginning the trace has."""
+    """Why each generation and epoch whose beginning is in the trace began."""
     entries = trace.entries()
     for group in trace.groups():
         for begun, text in MemberExplanation(entries, group).beginnings():

@@ -1,4 +1,4 @@
-"""Puts data into a built page: one HTML file that needs nothing else, no server and no network."""
+"""Embeds data into a built page, which gives one HTML file that needs no server and no network."""
 
 import base64
 import gzip
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-"""Where ``make page`` puts what it builds."""
+"""The directory into which ``make page`` builds."""
 
 _PLACE = "<!-- data -->"
 
 
 class PageNotBuiltError(Exception):
-    """There is no built page; the text says what to do."""
+    """The page is not built; the text says how to build it."""
 
 
 def built_page(entry: str) -> str:
@@ -24,9 +24,9 @@ def built_page(entry: str) -> str:
 
 
 def embed(html: str, parts: Mapping[str, str | bytes]) -> str:
-    """``html`` with ``parts`` in it, each by a name, a text such as JSON, or bytes; equal parts give the same file.
+    """``html`` with ``parts`` embedded: name → text, such as JSON, or bytes. Equal parts give the same file.
 
-    They are packed (gzip, base64), so that a long trace is a small file and nothing in it can be taken for HTML.
+    They are compressed (gzip, Base64), so that the file of a long trace is small and nothing in it is parsed as HTML.
     """
     before, _, after = html.partition(_PLACE)
     scripts = "\n".join(_script(name, part) for name, part in parts.items())
@@ -34,7 +34,7 @@ def embed(html: str, parts: Mapping[str, str | bytes]) -> str:
 
 
 def packed(part: str | bytes) -> str:
-    """``part`` as it stands in a page."""
+    """``part`` compressed as it is embedded in a page."""
     data = part.encode() if isinstance(part, str) else part
     return base64.b64encode(gzip.compress(data, mtime=0)).decode()
 

@@ -23,7 +23,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     ProduceResponse,
 )
-from groupcoord.proxy.node_addresses import NEWEST_READ, limited, share_codec, with_local_addresses
+from groupcoord.proxy.address_rewriting import NEWEST_READ, limited, share_codec, with_local_addresses
 
 OF_CONTROLLERS = {"VoteResponse", "BeginQuorumEpochResponse", "EndQuorumEpochResponse", "FetchSnapshotResponse"}
 OF_CONTROLLERS |= {"DescribeQuorumResponse", "UpdateRaftVoterResponse"}

@@ -1,4 +1,4 @@
-"""The cluster of the demo; with ``--page`` beside a page that shows it while it lives, and stays when the show is over."""
+"""Starts the cluster of the demo, and with ``--page`` the server of its live page, which stays after the end of the story."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,9 +15,9 @@ HOST = "127.0.0.1"
 async def demo_cluster(
     output: DemoOutput, page: str | None, **settings: Any
 ) -> AsyncIterator[tuple[Cluster, Callable[[], Awaitable[None]]]]:
-    """The cluster with ``settings``, and what is to be awaited when the show is over.
+    """The cluster with ``settings``, and a function to await at the end of the story.
 
-    ``page`` is the HTML of a live page, whose URL is told on ``output``; it stays until a signal comes. None: there is none.
+    ``page`` is the HTML of the live page, or None. Its URL is printed on ``output``; the function waits until a signal comes.
     """
     if page is None:
         async with Cluster(**settings) as kafka:
@@ -45,4 +45,4 @@ async def demo_cluster(
 
 
 async def _nothing() -> None:
-    """Nobody looks at a page."""
+    """Return at once, because there is no page."""

@@ -1,4 +1,4 @@
-"""An act of the demo: a group that works goes over from the classic protocol to that of KIP-848, member by member."""
+"""The migration chapter of the demo: a working group moves from the classic protocol to KIP-848, member by member."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,27 +19,27 @@ from groupcoord.server.operating_system import NowMs
 GROUP = "shipping"
 CLASSIC, CONSUMER = ("range", "classic"), ("consumer",)
 MEMBERS = {"old-1": CLASSIC, "old-2": CLASSIC, "new-1": CONSUMER, "new-2": CONSUMER, "new-3": CONSUMER}
-"""The members, with their assignor, if they have one, and their protocol."""
+"""The members, each with its assignor, if it has one, and its protocol."""
 STOPPED = "×"
 
 
 class OwnershipChange(NamedTuple):
-    """What came of a change: who has each partition after it, and which of them nobody read for a while."""
+    """The result of a change: the owner of each partition after it, and the partitions that were not read for a while."""
 
     what: str
     owners: Mapping[int, str]
     moved: frozenset[int]
     stopped: frozenset[int]
-    """Those that were taken from their owner and given back to it."""
+    """The partitions that were revoked and then assigned to the same owner again."""
 
     @property
     def read_on(self) -> int:
-        """How many partitions were read all the time."""
+        """How many partitions were read without interruption."""
         return len(self.owners) - len(self.moved) - len(self.stopped)
 
 
 class Ownership:
-    """Who has which partition of a topic that has so many ``partitions``, as the members' clients tell their applications."""
+    """The owners of a topic's ``partitions``, as the members' rebalance callbacks report them."""
 
     def __init__(self, partitions: int) -> None:
         self.owners: dict[int, str] = {}
@@ -49,7 +49,7 @@ class Ownership:
         self._revoked: set[int] = set()
 
     def told(self, member: str, what: str, partitions: Iterable[int]) -> None:
-        """The client of ``member`` gives its application ``partitions`` or takes them from it."""
+        """Record that ``partitions`` were assigned to ``member`` or revoked from it."""
         for partition in partitions:
             if what == ASSIGNED:
                 self.owners[partition] = member
@@ -58,13 +58,13 @@ class Ownership:
                 self._revoked.add(partition)
 
     def is_shared_by(self, members: Iterable[str]) -> bool:
-        """Has everyone of ``members``, and nobody else, a share of all partitions, none more than one partition larger?"""
+        """Are all partitions owned by ``members``, in shares that differ by at most one?"""
         names = list(members)
         shares = [sum(owner == name for owner in self.owners.values()) for name in names]
         return sum(shares) == len(self.owners) == self._partitions and max(shares) - min(shares) <= 1
 
     def changed(self, what: str) -> OwnershipChange | None:
-        """Note what came of all since the last change; None if nobody had anything before."""
+        """Record the result of everything since the last change; None if there were no owners before."""
         before, self._before = self._before, dict(self.owners)
         revoked, self._revoked = self._revoked, set()
         if not before:
@@ -76,7 +76,7 @@ class Ownership:
 
 
 def changes_table(changes: Iterable[OwnershipChange], topic: str) -> Table:
-    """Changes down, partitions across: what moved has an arrow, what was taken and given back a cross."""
+    """A row for each change, a column for each partition; moved ones have an arrow, revoked and reassigned ones a cross."""
     table = new_table()
     table.add_column(f"partitions of {topic}", no_wrap=True)
     changes = list(changes)
@@ -93,7 +93,7 @@ def changes_table(changes: Iterable[OwnershipChange], topic: str) -> Table:
 
 
 class Migration:
-    """The act. Its members are started at once, and join one after the other."""
+    """The chapter. Its members are started together, and join one after the other."""
 
     def __init__(self, output: DemoOutput, monitor: StoryMonitor, now_ms: NowMs, partitions: int) -> None:
         self.output = output
@@ -105,7 +105,7 @@ class Migration:
         self._topic = ""
 
     async def start(self, settings: Settings) -> None:
-        """Start the processes of all members; ``settings`` are what they have in common."""
+        """Start the processes of all members; ``settings`` are their common settings."""
         for name, protocols in MEMBERS.items():
             own = replace(settings, group=GROUP, client_id=name, protocols=protocols)
             self._members[name] = await start_consumer("reporting_consumer", own)
@@ -113,7 +113,7 @@ class Migration:
         self._topic = settings.topic
 
     async def play(self) -> None:
-        """Let the members come and go, and show what that did to the others."""
+        """Let the members join and leave, and show which partitions of the others were interrupted."""
         await self._joins("old-1")
         await self._joins("old-2")
         await self._joins("new-1")
@@ -138,7 +138,7 @@ class Migration:
         await self._settles(name, "is closed", f"{name} leaves")
 
     async def _settles(self, name: str, does: str, what: str) -> None:
-        """Wait until the partitions are shared out anew, and say who went on reading meanwhile."""
+        """Wait until the partitions are assigned anew, and print who read without interruption."""
         self.output.line(self._now_ms(), name, does)
         sharing = f"{', '.join(self._joined)} to share the partitions of {GROUP}"
         await self.monitor.until(sharing, lambda: self.ownership.is_shared_by(self._joined))
@@ -154,7 +154,7 @@ class Migration:
 
 
 def in_words(change: OwnershipChange) -> str:
-    """Who has been reading all the time, and what stopped."""
+    """In words, which partitions were read without interruption."""
     read_on: dict[str, list[int]] = {}
     for partition, owner in sorted(change.owners.items()):
         if partition not in change.moved | change.stopped:
@@ -166,7 +166,7 @@ def in_words(change: OwnershipChange) -> str:
 
 
 def tell_migration(output: DemoOutput, event: Event) -> bool:
-    """Tell ``event`` if the group of this act changes its type; returns whether it does."""
+    """Print ``event`` if the chapter's group changes its type; returns whether it does."""
     if not isinstance(event, GroupMigrated) or event.group != GROUP:
         return False
     what = f"makes {GROUP} a consumer group. Its old members go on as they are: they cannot tell the difference"
