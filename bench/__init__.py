@@ -1,1 +1,1 @@
-"""Figures, always beside a peer measured in the same run: ``python -m bench`` prints tables, nothing is asserted."""
+"""Benchmarks: ``python -m bench`` prints tables, always with a peer measured in the same run; nothing is asserted."""

@@ -1,4 +1,4 @@
-"""``python -m bench [NAME ...]``: run these measurements, or all but those that last."""
+"""``python -m bench [NAME ...]`` runs these benchmarks, or all except the long ones."""
 
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""(f) Assignors: the large groups whose whole answers are known by their digests, and how long each takes."""
+"""(f) Benchmark of partition assignors: the time for large groups, whose assignments are verified by digests."""
 
 import gc
 import resource

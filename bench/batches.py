@@ -1,7 +1,7 @@
-"""What a Produce of one batch and a Fetch cost without sockets, from the bytes of the request to those of the answer.
+"""Benchmark of Produce (one batch) and Fetch without sockets, from the bytes of the request to those of the response.
 
-``python -m bench.batches produce-100-lz4`` profiles one of CASES. What is printed is the time that one in twenty of many rounds
-stays below, as in ``bench core``.
+``python -m bench.batches produce-100-lz4`` profiles one of CASES. It prints the 5th percentile of the times of many rounds, as
+``bench core`` does.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Commits per second in memory and with ``--data-dir``, beside kfake; each round asks all of them, one after the other."""
+"""Benchmark of offset commits per second, in memory and with ``--data-dir``, beside kfake; each round measures all of them."""
 
 import contextlib
 import statistics

@@ -1,4 +1,5 @@
-"""One consumer reads a topic to its end: ``python -m bench.consume LIBRARY HOW PORT TOPIC RECORDS``, a process of its own.
+"""The consumer process of ``bench consumers``: reads a topic to its end (``python -m bench.consume LIBRARY HOW PORT TOPIC
+RECORDS``).
 
 Prints the records per second, and the microseconds of processor time that this process, with all its threads, has spent on
 each, from the moment it was assigned its partitions. It has read all of them once before, so that imports are left out.

@@ -1,4 +1,4 @@
-"""A thousand members of one consumer group (KIP-848), and one more, beside a real broker where there is Java."""
+"""Benchmark of one consumer group (KIP-848) with a thousand members and then one more, beside a real broker."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""Records per second of groupcoord's consumer, beside aiokafka and confluent-kafka, from groupcoord and from Kafka."""
+"""Benchmark of consumers: records per second of groupcoord's own, aiokafka and confluent-kafka, from groupcoord and Kafka."""
 
 import contextlib
 import random

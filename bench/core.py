@@ -1,7 +1,7 @@
-"""What a request costs without sockets: from its bytes through the core to the bytes of its answer, in one thread.
+"""Benchmark of single requests without sockets: from the bytes of the request through the core to those of the response.
 
-``python -m bench.core commit-10`` profiles one of CASES. While others use the machine, most runs are disturbed: what is printed
-is the time that one in twenty of many short runs stays below.
+``python -m bench.core commit-10`` profiles one of CASES. On a busy machine most runs are disturbed, so it prints the 5th
+percentile of many short runs.
 """
 
 import cProfile

@@ -1,4 +1,4 @@
-"""Many connections of one process that ask at once. What they ask is ready before the clock runs, and read when it stands."""
+"""Sends requests on many connections at once; they are encoded before the measurement, and the responses decoded after it."""
 
 import select
 import socket

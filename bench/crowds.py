@@ -1,4 +1,4 @@
-"""Crowds: many members of one group, many groups, many connections, beside franz-go's kfake where there is Go."""
+"""Benchmark of scale: many members of one group, many groups, many connections, beside franz-go's kfake if there is Go."""
 
 import contextlib
 import shutil

@@ -1,4 +1,4 @@
-"""(a) Heartbeats per second, beside a server that only echoes frames of the same size."""
+"""(a) Benchmark of heartbeats per second, beside a server that only echoes frames of the same size."""
 
 import uuid
 

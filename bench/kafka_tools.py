@@ -1,4 +1,4 @@
-"""Kafka's own kafka-producer-perf-test and kafka-consumer-perf-test, at groupcoord and at a real Kafka.
+"""Benchmark with Kafka's kafka-producer-perf-test and kafka-consumer-perf-test, against groupcoord and a real Kafka.
 
 Each server in turn, on a new topic of one partition each time. ``BENCH_KAFKA_TOOLS_ROUNDS`` says how many rounds (3).
 """

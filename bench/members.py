@@ -1,4 +1,4 @@
-"""How members of classic groups ask, in the benches."""
+"""The requests of members of classic groups, for the benchmarks."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

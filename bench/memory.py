@@ -1,4 +1,4 @@
-"""(e) Memory: bytes per idle connection, per member and per committed offset."""
+"""(e) Benchmark of memory: bytes per idle connection, per member and per committed offset."""
 
 from collections.abc import Callable
 

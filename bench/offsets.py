@@ -1,4 +1,5 @@
-"""``__consumer_offsets``: commits through the wire beside heartbeats; reading it back and compacting it beside the plain file.
+"""Benchmark of ``__consumer_offsets``: commits over the wire beside heartbeats; loading and compacting it beside reading the
+plain file.
 
 Both rates by the clock and, for a machine that has other work, by the processor's time are given where this process does all
 of the work.

@@ -1,4 +1,4 @@
-"""The pipeline: made-up logs of growing size, from segment files to all tables and the report, each by a command of its own.
+"""Benchmark of ``groupcoord pipeline run``: generated logs of growing size, from segment files to all tables and the report.
 
 ``BENCH_PIPELINE_RECORDS`` (``217,1000000,10000000``) says which sizes, ``BENCH_PIPELINE_MASTER`` (``local[2]``) where.
 """

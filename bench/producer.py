@@ -1,4 +1,4 @@
-"""Records per second of producers: groupcoord's own beside aiokafka and confluent-kafka, at groupcoord and at a real Kafka."""
+"""Benchmark of producers: records per second of groupcoord's own, aiokafka and confluent-kafka, to groupcoord and Kafka."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What the proxy costs: the time of a request and the bytes per second, beside a plain TCP relay and a direct connection.
+"""Benchmark of the proxy: the time of a request and the bytes per second, beside a plain TCP relay and a direct connection.
 
 Each figure is measured on all three ways in turns, in one run, so that they share the state of the machine.
 """

@@ -1,4 +1,4 @@
-"""(b) Time to ready: in this process, of ``groupcoord serve`` from exec to its first answer, of a pytest with the plugin."""
+"""(b) Benchmark of start-up times: in process, of ``groupcoord serve`` up to its first response, of pytest with the plugin."""
 
 import asyncio
 import os

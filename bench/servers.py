@@ -1,4 +1,4 @@
-"""The servers that are measured, each a process of its own on loopback that ends with the ``with`` block."""
+"""Starts the servers to be measured, each in a process on loopback that ends with the ``with`` block."""
 
 import contextlib
 import os

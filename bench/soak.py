@@ -1,4 +1,4 @@
-"""Minutes of mixed load, and whether anything grows: the soak of ``make break``, with what there was at five moments.
+"""Soak test under mixed load that looks for growth of memory and files: that of ``make break``, measured at five moments.
 
 ``BENCH_SOAK_MINUTES`` says how many minutes (60).
 """

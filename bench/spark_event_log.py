@@ -1,4 +1,4 @@
-"""Where the time of a run goes, from Spark's own event log: ``python -m bench.spark_event_log DIR``.
+"""Shows where a pipeline run spends its time, from Spark's event log: ``python -m bench.spark_event_log DIR``.
 
 ``groupcoord pipeline run`` writes one with ``--conf spark.eventLog.enabled=true --conf spark.eventLog.compress=false
 --conf spark.eventLog.dir=DIR``.

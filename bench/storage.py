@@ -1,4 +1,4 @@
-"""A data directory: appending, looking up, reading and starting with 1 GB, beside the plain file's speed in the same run."""
+"""Benchmark of a data directory: appending, lookups, reading and starting with 1 GB, beside the speed of a plain file."""
 
 import os
 import random

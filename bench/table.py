@@ -1,4 +1,4 @@
-"""A table of figures, as text."""
+"""Renders a table of measurements as text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""(d) Produce and consume through aiokafka, beside the same bytes through an echo server."""
+"""(d) Benchmark of producing and consuming with aiokafka, beside the same bytes through an echo server."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""1,000 topics of 10 partitions: seconds to create, to start with and to be told of all of them; memory of a partition."""
+"""Benchmark of 1,000 topics of 10 partitions: seconds to create them, to start with them, and for Metadata; memory of each."""
 
 import statistics
 import tempfile

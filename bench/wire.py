@@ -1,4 +1,4 @@
-"""Raw requests over one socket, without a client library in between."""
+"""Sends raw requests over one socket, without a client library."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""What holds for all tests: which of them need a real Kafka broker or a Docker daemon, and that none fails for being slow."""
+"""Set-up of all tests: which need a real Kafka broker or a Docker daemon, and no Hypothesis deadlines."""
 
 import logging
 import os

@@ -1,7 +1,7 @@
-"""Builds the playground: one page in a folder, with Pyodide, groupcoord and the lessons in it. It needs ``make page``.
+"""Builds the playground: a folder with one page, Pyodide, groupcoord and the lessons. It needs ``make page``.
 
-``python -m tools.build_playground [FOLDER]``, by default build/playground. Nothing is fetched when the page runs. It tells the
-sizes of what the page is made of, in megabytes.
+``python -m tools.build_playground [FOLDER]``, by default build/playground. The page fetches nothing from other hosts. Prints
+the sizes of its parts in megabytes.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What docs/client.md says of settings: those there are, and those that are left out."""
+"""Generates the tables of client settings in docs/client.md: the supported ones, and those that are left out."""
 
 from dataclasses import MISSING, fields
 

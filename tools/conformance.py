@@ -1,4 +1,4 @@
-"""What the recordings of a real broker cover, as the tables of ``docs/conformance.md``."""
+"""Generates the tables of ``docs/conformance.md``: what the recordings of a real broker cover."""
 
 import dataclasses
 import importlib

@@ -1,4 +1,4 @@
-"""Generated parts of docs/container.md and docs/listeners.md: the compose file, the image's listeners, and the variables."""
+"""Generates parts of docs/container.md and docs/listeners.md: the compose file, the image's listeners, and the variables."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The control API in the docs: its description, and a table of its operations."""
+"""Generates docs/control-openapi.json, and the tables of operations in docs/control.md."""
 
 import json
 import re

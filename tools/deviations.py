@@ -1,7 +1,7 @@
-"""Where groupcoord knowingly differs from Kafka: collected from the marks in the code and in the tests that show them.
+"""Collects the known deviations from Kafka, for docs/deviations.md, from marks in the code and in the tests that show them.
 
-A mark is ``Deviation (its-name): what and why`` in a comment or a docstring. It is said in full once; elsewhere in the code it
-is ``Deviation (its-name): see FILE``, and in a test the name alone is enough.
+A mark is ``Deviation (its-name): what and why`` in a comment or a docstring. It is written in full once; elsewhere in the code
+it is ``Deviation (its-name): see FILE``, and in a test the name alone is enough.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Checks what is released: ``make dist`` builds the sdist and the wheel into ``dist``, this looks at them.
+"""Checks the sdist and the wheel that ``make dist`` builds into ``dist``.
 
 ``python -m tools.dist`` checks the files in both, installs the wheel into a fresh environment and runs it there;
 ``--tag v1.2.3`` first checks that this is the tag of the version, and that the version has its date in CHANGELOG.md.

@@ -1,8 +1,8 @@
-"""Writes what is generated: parts of the documentation, and the synchronous face of the test cluster.
+"""Writes all generated files: parts of the documentation, and the types of the synchronous classes (sync_api.pyi).
 
 ``python -m tools.docs`` writes, with ``--check`` it only compares.
 
-A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a Markdown file.
+A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a Markdown file.
 """
 
 import re

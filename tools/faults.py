@@ -1,4 +1,4 @@
-"""The tables of docs/faults.md: where requests name groups, members, topics and transactional ids; actions; damage."""
+"""Generates the tables of docs/faults.md: where requests name groups, members, topics, transactional ids; actions; damage."""
 
 from groupcoord.protocol.api_descriptor import RequestField
 from groupcoord.protocol.apis import APIS

@@ -1,4 +1,4 @@
-"""docs/glossary.md out of docs/glossary.json, which the web page and the lessons show, too.
+"""Generates docs/glossary.md from docs/glossary.json, which the web page and the lessons use, too.
 
 The file is a list of parts; each has a name, ``part``, and ``terms``. A term has
 

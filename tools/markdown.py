@@ -1,4 +1,4 @@
-"""Headings and links of Markdown, by the rules of code hosts: for what checks and links the pages of docs/."""
+"""Finds headings, anchors and links in Markdown, by the rules of code hosts, to check and rewrite the pages of docs/."""
 
 import re
 from collections.abc import Callable, Iterator

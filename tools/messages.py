@@ -1,4 +1,4 @@
-"""Writes ``protocol/apis/<api>.py`` from the definitions that kio has: ``python -m tools.messages OffsetDelete``.
+"""Generates ``protocol/apis/<api>.py`` from the definitions of kio: ``python -m tools.messages OffsetDelete``.
 
 The file is a draft to be read and completed: the messages are right (field, type, default, versions), with the meaning that
 Kafka's definitions give; the ``Api`` is a guess. Without an API, only the index ``protocol/messages.py`` is written anew.

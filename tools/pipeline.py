@@ -1,4 +1,4 @@
-"""What ``docs/pipeline.md`` says of the tables and of the score, out of ``groupcoord/pipeline``."""
+"""Generates the parts of ``docs/pipeline.md`` about the tables and the score, from ``groupcoord/pipeline``."""
 
 from groupcoord.pipeline.health_symptoms import SYMPTOMS
 from groupcoord.pipeline.schemas import CAUSE_KINDS, MEMBER, TABLES, TableSchema

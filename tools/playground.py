@@ -1,4 +1,4 @@
-"""The tables of docs/playground.md: the lessons, and the actions."""
+"""Generates the tables of lessons and actions in docs/playground.md."""
 
 from collections.abc import Iterable
 

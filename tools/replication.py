@@ -1,4 +1,4 @@
-"""What docs/brokers.md shows of replication: stories of three brokers, drawn from their traces."""
+"""Generates the replication examples in docs/brokers.md: stories of three brokers, drawn from their traces."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

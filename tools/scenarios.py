@@ -1,7 +1,7 @@
-"""The stories from trackers that ``tests/scenarios`` tells, as ``docs/scenarios.md`` lists them: read from their docstrings.
+"""Generates docs/scenarios.md, the list of the issue-tracker stories in ``tests/scenarios``, from their docstrings.
 
-The docstring of a story begins with the threads it is from, one a line, as ``owner/repository#number "title"``; then what
-happened; its last paragraph says what is right and begins with ``Right:``.
+The docstring of a story begins with its threads, one in a line, as ``owner/repository#number "title"``; then it describes what
+happened; its last paragraph describes the right behaviour and begins with ``Right:``.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The tables of docs/simulation.md: actions, invariants, planted defects."""
+"""Generates the tables of docs/simulation.md: actions, invariants, planted defects."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""A small story, told to the coordinator by hand: what the log of a group looks like, for the documentation."""
+"""Generates the documentation's example of a group's log: a small story, played on the coordinator."""
 
 import itertools
 import re

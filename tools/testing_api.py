@@ -1,4 +1,4 @@
-"""The lists of docs/testing-api.md: every class of the harness with its methods, properties and fields."""
+"""Generates docs/testing-api.md: every class of the test harness with its methods, properties and fields."""
 
 import inspect
 import re

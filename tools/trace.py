@@ -1,4 +1,4 @@
-"""What docs/trace.md shows of a trace: a small story, traced; and the form of its file, from the types of events."""
+"""Generates the examples in docs/trace.md, from a small traced story, and its tables of event types in the file format."""
 
 import asyncio
 import itertools

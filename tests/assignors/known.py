@@ -1,4 +1,4 @@
-"""The known answers; see ORIGIN.md."""
+"""Loads the known assignments of Kafka's assignors, against which ours are tested; see ORIGIN.md."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Random lives of groups for the server-side assignors, and Kafka's own classes, which are asked about them.
+"""Random histories of groups for the server-side assignors, with the assignments that Kafka's own classes compute for them.
 
 `make assignor-vectors` writes ``server-side-vectors.json`` anew.
 """

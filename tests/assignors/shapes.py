@@ -1,4 +1,4 @@
-"""The large groups of ``assignor-large-digests.json``, made as it says."""
+"""Builds the large groups that ``assignor-large-digests.json`` describes."""
 
 import hashlib
 import uuid

@@ -1,4 +1,4 @@
-"""Ask a broker as a client would: every request and response passes through the bytes of its version."""
+"""Sends requests to a broker as a client would: every request and response is encoded and parsed in its version."""
 
 import itertools
 import uuid

@@ -1,4 +1,4 @@
-"""A broker with somebody who produces and fetches, on a clock that the test moves."""
+"""A broker on a manual clock, with helpers that produce and fetch."""
 
 import itertools
 import struct

@@ -1,4 +1,4 @@
-"""What a real log cleaner made of logs: ``cleaned_by_kafka.jsonl``, recorded from Kafka 4.3.1.
+"""Loads ``cleaned_by_kafka.jsonl``: logs before and after cleaning by the log cleaner of Kafka 4.3.1.
 
 Logs before and after each of two or three cleanings, a segment a line (its files in Base64 and hexadecimal digits; the last one
 has no indexes that last). When the second and third came, delete.retention.ms (4,000) had passed since the one before. In them:

@@ -1,4 +1,4 @@
-"""Records what a real log cleaner makes of aborted transactions: the lines of ``aborted`` in ``cleaned_by_kafka.jsonl``.
+"""Records how Kafka's log cleaner cleans aborted transactions: the lines of ``aborted`` in ``cleaned_by_kafka.jsonl``.
 
 ``python -m tests.broker.record_aborted_cleaned FOLDER`` starts a broker in FOLDER and writes FOLDER/aborted.jsonl; of a log of
 the same kind that is never compacted, ``transactions-0``, the folder is kept as the broker left it when it ended.

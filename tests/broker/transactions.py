@@ -1,4 +1,4 @@
-"""Producers with transactions, for tests of logs and brokers."""
+"""Transactional producers for tests of logs and brokers."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""A command sets up the log of its process, which is that of all other tests, too."""
+"""Restores the logging set-up after each test, because commands configure the logging of the whole process."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""This client beside the others: an application in a thread of its own that polls without end."""
+"""groupcoord's client with the interface of the other libraries' adapters: it polls in a thread of its own."""
 
 import asyncio
 from collections.abc import Iterable

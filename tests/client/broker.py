@@ -1,4 +1,4 @@
-"""groupcoord in this process, and a say in what it answers: for the errors that it would give too rarely for a test."""
+"""An in-process groupcoord whose responses a test can replace, for errors that are too rare otherwise."""
 
 import asyncio
 import functools

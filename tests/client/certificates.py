@@ -1,4 +1,4 @@
-"""A certificate authority for one test, and what it has signed, as files of PEM."""
+"""A certificate authority for one test, and the certificates that it has signed, as PEM files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A member of the consumer protocol without I/O, and everybody it talks to. A test is the conversation."""
+"""A ConsumerMembership (KIP-848) without I/O; the test plays the coordinator and the brokers, message by message."""
 
 import uuid
 from typing import Any

@@ -1,4 +1,4 @@
-"""A member without I/O and everybody it talks to: coordinator, brokers, assignor, user. A test is the conversation."""
+"""A Membership (classic protocol) without I/O; the test plays coordinator, brokers, assignor and user, message by message."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar

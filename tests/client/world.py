@@ -1,7 +1,7 @@
-"""Members and a real coordinator in one world without I/O: time stands still until everything that can happen has happened.
+"""Members and a real coordinator without I/O: the clock advances only when nothing else can happen.
 
-Chance decides what happens next. Whatever it decides, no partition may belong to two members, and when the trouble is over
-everything must belong to somebody.
+The next action is random. Whatever happens, no partition may have two owners, and when the faults are over every partition must
+have one.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""The broker under test, whichever it is, and the few verbs that a story needs besides its clients."""
+"""The interface of the broker under test, groupcoord or Kafka, with the operations that tests need besides clients."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fixtures: the broker under test, members that are gone when the test is, and whatever tool this machine has."""
+"""Fixtures: the broker under test, members that end with the test, and the client tools that this machine has."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Members in a process of their own, to be killed together.
+"""Members in one process of their own, which a test kills together.
 
 The process also ends when its standard input does, so that it never outlives the tests.
 """

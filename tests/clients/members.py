@@ -1,4 +1,4 @@
-"""A consumer application in a thread of its own: it polls a real client without end and tells what it is given.
+"""A consumer application in a thread of its own, which polls a real client and records assignments and records.
 
 The three libraries differ in names only, so a test that is about groups is written once for all of them. Each adapter
 below keeps the library's own client untouched and is only ever called from the thread of its ``Member``.

@@ -1,4 +1,4 @@
-"""Programs as clients: run one to its end, or keep one running and listen to what it says."""
+"""Runs client programs as processes: to their end, or in the background with their output read line by line."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What every client test needs: to await something, to name something nobody else has, and to say what a record is."""
+"""Helpers of the client tests: waiting for a condition, unique names, and records."""
 
 import threading
 import time

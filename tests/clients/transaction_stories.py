@@ -1,4 +1,4 @@
-"""What happens to transactions of real clients, told to any broker: what is answered must not depend on which one it is."""
+"""Transaction scenarios with real clients, whose results must be the same on groupcoord and on Kafka."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""Producers with a transactional id: one library's each, untouched, under the same few verbs."""
+"""Transactional producers of several client libraries, unmodified, behind one interface."""
 
 import asyncio
 import contextlib

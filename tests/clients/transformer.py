@@ -1,4 +1,4 @@
-"""Consume, transform, produce, in a process of its own: it can stand still, and be killed, in the middle of a transaction.
+"""A consume-transform-produce process, which can be suspended or killed in the middle of a transaction.
 
 It says, a line each: ``committed`` with how many records, ``refused`` with why, ``stopped`` before it stands still, ``closed``
 at its end, to which it comes when its standard input does, so that it never outlives the tests.

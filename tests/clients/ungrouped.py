@@ -1,4 +1,4 @@
-"""Producers and consumers that are in no group, one face for the three libraries: write drafts, read places."""
+"""Producers and consumers without a group, of three client libraries behind one interface."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A node whose appends go through a gate."""
+"""A node whose appends pass an AppendGate."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,1 +1,1 @@
-"""One body of stories, told to a real Kafka broker and to groupcoord; the transcripts must be equal."""
+"""Conformance tests: stories that are played on a real Kafka broker and on groupcoord, and whose transcripts must be equal."""

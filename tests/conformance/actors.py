@@ -1,4 +1,4 @@
-"""Who acts in a story: a client that can send anything, and the quiet helper that prepares topics."""
+"""The actors of a story: a client that can send any request, and a helper, outside the transcript, that creates topics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Those who look at groups from outside: describe, list, delete, commit without a membership, fetch offsets."""
+"""The administrator in stories: describe, list and delete groups, commit without a membership, fetch offsets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

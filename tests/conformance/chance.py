@@ -1,4 +1,4 @@
-"""A Hypothesis state machine that makes up random stories: its rules only say what happens next, the end tells it all.
+"""A Hypothesis state machine that generates random stories: its rules collect moves, and the end plays the story.
 
 Hypothesis leaves out some kinds of moves in each story, so that others come more often.
 """

@@ -1,4 +1,4 @@
-"""Tell stories to a server and say where it differs: ``python -m tests.conformance.compare --bootstrap HOST:PORT``.
+"""Plays stories on a server and prints where it differs: ``python -m tests.conformance.compare --bootstrap HOST:PORT``.
 
 With ``--with FOLDER`` instead of a server, two folders of recordings are compared.
 """

@@ -1,4 +1,4 @@
-"""Would the recordings notice? One deliberate fault per area, each of one line, and the first story that it makes differ:
+"""Mutation test of the recordings: one deliberate fault per area, each of one line, and the first story that detects it:
 ``python -m tests.conformance.faults``.
 
 Each fault is put into a copy of the sources and the stories are told to that, on the virtual clock.

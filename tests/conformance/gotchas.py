@@ -1,4 +1,4 @@
-"""Which of the reference's numbered gotchas no story can show over the wire to a lone broker, and why."""
+"""The numbered gotchas of the reference that no story can show over the wire with a single broker, and why."""
 
 COUNT = 60
 EXCUSED = {

@@ -1,4 +1,4 @@
-"""The same random story told to a real broker and to groupcoord, and what is left of it where they differ."""
+"""Plays a random story on a real broker and on groupcoord, compares the transcripts, and saves the first difference."""
 
 import itertools
 from collections import Counter

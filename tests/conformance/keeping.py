@@ -1,4 +1,4 @@
-"""A difference as it was when it came: it may come once in thousands of steps, and not again when somebody looks.
+"""Saves a difference between Kafka and groupcoord in a folder, because it may not be reproducible.
 
 A folder has the story as source (``story.py``), what each of the two did in the format of the recordings (``broker.json``,
 ``groupcoord.json``), and the first step in which they differ (``difference.txt``).

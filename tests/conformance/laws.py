@@ -1,4 +1,4 @@
-"""What holds in every random story, whoever coordinates: read from a transcript alone, so that a real broker is held to it too.
+"""Invariants of every random story, checked on its transcript alone, so that they apply to a real broker, too.
 
 The transcript must be that of a story with a look after each move (``moves.watched``). The ids in it stand for the real ones,
 one for one.

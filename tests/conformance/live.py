@@ -1,4 +1,4 @@
-"""Stories told to servers that live: a fresh real broker, and groupcoord behind real sockets.
+"""Plays stories on running servers: a fresh real broker, and groupcoord on real sockets.
 
 A run that is interrupted must not wait for the stories that last five minutes: the target hangs up on all of them.
 """

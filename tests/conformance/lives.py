@@ -1,4 +1,4 @@
-"""Lives of consumer groups by chance: consumers and classic members come, go and change their minds, topics change under them.
+"""Random histories of consumer groups: consumers and classic members join, leave and resubscribe, and topics change.
 
 What happens next is drawn while the story is told, with the same chance each time: a server that answers otherwise goes
 otherwise from there on. All members have made-up ids wherever a coordinator takes them, because assignments follow the order

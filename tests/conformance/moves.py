@@ -1,4 +1,4 @@
-"""What can happen next in a random story: one sentence each, in the words of the stories.
+"""The moves of random stories, each one line of a story's source.
 
 A move *is* a line of a story. So what was drawn, what is told to a server and what is printed to be pasted are one text.
 """

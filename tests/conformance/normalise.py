@@ -1,4 +1,4 @@
-"""What may differ between two servers that behave alike, and the only place that says so.
+"""Normalises transcripts: replaces the values that may differ between two servers that behave alike.
 
 Each rule names the fields it touches and why their values cannot be compared as they are. Everything that no rule names is
 compared exactly. A rule never hides a whole value where a part of it can be checked: the prefix of a member id stays, a

@@ -1,4 +1,4 @@
-"""What a group left in ``__consumer_offsets``: found by raw Fetch, decoded by hand.
+"""Reads a group's records in ``__consumer_offsets`` with raw Fetch requests, and decodes them with its own decoder.
 
 The layouts are those of Kafka's ``OffsetCommitKey``, ``OffsetCommitValue``, ``GroupMetadataKey``, ``GroupMetadataValue``, and,
 for the consumer groups of KIP-848, ``ConsumerGroupMetadataKey`` and so on. groupcoord has a decoder of its own; the stories do

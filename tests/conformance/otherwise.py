@@ -1,4 +1,4 @@
-"""What one Kafka does otherwise than another, in words.
+"""Describes the differences between the transcripts of two Kafka versions in words.
 
 Unlike a comparison that has to be exact, this one is to be read: lists of named things are compared by name, an order that
 differs is said to be one, and of what was asked in an older version only the fields that this version has are compared.

@@ -1,4 +1,4 @@
-"""A random story as Python source that can be put into a module of stories as it is."""
+"""Renders a random story as Python source, which can be pasted into a module of stories."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Bytes as text."""
+"""Renders bytes as text."""
 
 import re
 

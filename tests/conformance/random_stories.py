@@ -1,4 +1,4 @@
-"""Random stories: moves told to a server one after the other, with everything written down that anybody is answered.
+"""Plays random stories: sends one move after the other to a server, and records every response.
 
 When is "no answer yet" sure? A coordinator serves the requests of one group in their order, and an answer that waits for the
 log does not let later ones pass. So a heartbeat that nobody knows is sent after each move: once it is answered, whatever the

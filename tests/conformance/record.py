@@ -1,4 +1,4 @@
-"""Write what a real broker does in every story: ``python -m tests.conformance.record --bootstrap HOST:PORT``.
+"""Records the responses of a real broker in every story: ``python -m tests.conformance.record --bootstrap HOST:PORT``.
 
 The broker must be fresh and run with the properties of the chosen settings; ``--print-settings`` says which those are. With
 ``--fresh`` such brokers are started, one after the other, in a container (``make record``).

@@ -1,4 +1,5 @@
-"""Tell the stories to groupcoord on the virtual clock; name the first that differs: ``python -m tests.conformance.replay``."""
+"""Plays the stories on groupcoord with the virtual clock, and prints the first that differs: ``python -m
+tests.conformance.replay``."""
 
 # ruff: noqa: T201 -- a command says what it found
 import logging

@@ -1,4 +1,4 @@
-"""The few broker settings that the stories need; each needs a broker of its own, so there are only these."""
+"""The broker configs under which stories are played. Each set needs a broker of its own, so there are few."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A story: one function that tells what some actors do to a server, step by step. Telling it yields its transcript."""
+"""Story: a function in which actors send requests to a server, step by step; playing it yields a transcript."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

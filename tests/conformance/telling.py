@@ -1,4 +1,4 @@
-"""Telling stories to a server: the steps of each, and at its end what its groups left in ``__consumer_offsets``."""
+"""Plays stories on a server: the steps of each, and at its end the records of its groups in ``__consumer_offsets``."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What transactional ids left in ``__transaction_state``: found by raw Fetch, taken apart by hand.
+"""Reads records of ``__transaction_state`` with raw Fetch requests, and decodes them with its own decoder.
 
 The layouts are those of Kafka's ``TransactionLogKey`` and ``TransactionLogValue``. Every byte is shown: as a field, and in hex
 with a name in the place of what differs from run to run.

@@ -1,4 +1,4 @@
-"""A story's transcript as a file: valid JSON, one request and one answer per line, so that a change reads well as a diff."""
+"""The file format of transcripts: JSON with one request or response per line, so that diffs are readable."""
 
 import json
 from collections.abc import Iterator, Mapping

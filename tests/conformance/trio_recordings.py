@@ -1,4 +1,4 @@
-"""What three real brokers answered in the stories of ``trio_stories``, and how that is recorded and compared.
+"""Records and compares the responses of three real brokers in the stories of ``trio_stories``.
 
 python -m tests.conformance.trio_recordings [STORY ...]     # record anew: a minute or two for each
 """

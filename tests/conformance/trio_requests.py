@@ -1,4 +1,4 @@
-"""Requests as the stories of three brokers need them: one partition, one group, one transaction."""
+"""Builds requests for the stories of three brokers: about one partition, one group, one transaction."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A story told to three brokers, real ones or groupcoord's, by requests on sockets: what each is answered is compared.
+"""Plays a story on three brokers, real ones or groupcoord's, over sockets, and compares the responses.
 
 Most answers are looked at once. What brokers tell each other takes a while on real ones: what has to come about first is asked
 again there, until it is as expected or for too long. Where Kafka's answer is a matter of chance, the story names those that

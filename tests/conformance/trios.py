@@ -1,4 +1,4 @@
-"""Three brokers, real ones or groupcoord's, and what stories of brokers and partitions do with both."""
+"""The interface of three brokers, real ones or groupcoord's, for stories of brokers and partitions."""
 
 import os
 import uuid

@@ -1,4 +1,4 @@
-"""What another Kafka does otherwise than the recorded one, as a table: ``python -m tests.conformance.versions``.
+"""Compares another Kafka version with the recorded one, as a table: ``python -m tests.conformance.versions``.
 
 Every story is told to fresh brokers of ``KAFKA_VERSION``. Of a story that goes otherwise, the first step that does is told:
 what follows may only follow from that. Requests that the other Kafka knows only in older versions are asked in its newest;

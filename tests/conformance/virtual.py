@@ -1,4 +1,4 @@
-"""groupcoord in this process, on a clock that only moves when a story waits: what takes minutes elsewhere takes none here.
+"""Runs groupcoord in process on a virtual clock, which advances only when a story waits, so that minutes pass at once.
 
 Everything of the server but the sockets takes part: frames, connections, serving_loop, node. The loop is one that runs what is
 due and then lets time jump to the next timer.

@@ -1,4 +1,4 @@
-"""Sockets and frames, nothing cleverer: what a story's actors speak through.
+"""The plain sockets and frames with which a story's actors send requests.
 
 Deliberately plain blocking sockets and no client library, so that a story can send any request at any moment, keep one
 unanswered, send half a frame, or drop the connection.

@@ -1,4 +1,4 @@
-"""``groupcoord serve --control`` as a process of its own."""
+"""Starts ``groupcoord serve --control`` as a process."""
 
 import subprocess
 import sys

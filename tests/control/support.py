@@ -1,4 +1,4 @@
-"""A controlled cluster on a manual clock with its API, asked in this process."""
+"""A controlled cluster on a manual clock, whose control API is called in process."""
 
 import asyncio
 from collections.abc import AsyncIterator

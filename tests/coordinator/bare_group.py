@@ -1,4 +1,4 @@
-"""A classic group without a coordinator."""
+"""Builds a ClassicGroup without a coordinator."""
 
 from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig

@@ -1,4 +1,4 @@
-"""What is true of every group after every step, whatever was asked and whatever time it is."""
+"""The invariants of every group, checked after every step."""
 
 import uuid
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The log of a shard as its appends made it, and how a shard reads it back."""
+"""The log that a shard has written, and loading it into a new shard."""
 
 from collections.abc import Iterable
 from typing import Any

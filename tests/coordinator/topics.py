@@ -1,4 +1,4 @@
-"""The topics that a coordinator under test knows of."""
+"""The topic metadata for a coordinator under test."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence

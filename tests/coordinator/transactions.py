@@ -1,4 +1,4 @@
-"""What producers of transactions do in a World: commit offsets, end a transaction, and what others see of it meanwhile."""
+"""Transactional producers in a World: they commit offsets and end transactions, and tests see what others read meanwhile."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

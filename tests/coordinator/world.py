@@ -1,4 +1,4 @@
-"""A group coordinator in a box, spoken to in the words of the protocol: no sockets, no sleeping, no chance.
+"""World, a group coordinator for unit tests, driven by protocol messages: no sockets, no sleeping, no randomness.
 
 A ``World`` owns a coordinator, a clock that only moves when told, some topics, and a log that stores appends at once unless
 it is told to hold them. Members are objects with verbs. Requests and answers go through the bytes of their version, so

@@ -1,4 +1,4 @@
-"""Captures of TCP connections, made packet by packet."""
+"""Builds network captures of TCP connections, packet by packet."""
 
 import io
 import ipaddress

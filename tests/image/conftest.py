@@ -1,4 +1,4 @@
-"""The image of `make image`, and containers of it, by Docker's own command."""
+"""Fixtures that run containers of the image of `make image` with the docker command."""
 
 import subprocess
 import uuid

@@ -1,4 +1,4 @@
-"""A real broker whose log directory outlives it, so that files can be taken out and put in between two lives."""
+"""A real broker whose log directory outlives it, so that a test can change its files between two runs."""
 
 import subprocess
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The folders that real brokers have written (see kafka_files/README.md), and which offsets they served from them."""
+"""Loads log directories of real brokers (see kafka_files/README.md), and the offsets that these brokers returned."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A built page that is none: what is put into it can be looked at, without Node."""
+"""A stand-in for the built page, so that tests can inspect the embedded data without Node."""
 
 import base64
 import gzip

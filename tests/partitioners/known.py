@@ -1,4 +1,4 @@
-"""The known answers; tests/assignors/ORIGIN.md says where they are from."""
+"""Loads the known results of Kafka's partitioners; tests/assignors/ORIGIN.md says where they are from."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clients and brokers that say exactly what a test wants."""
+"""Scripted clients and brokers for tests of the proxy."""
 
 import asyncio
 import contextlib

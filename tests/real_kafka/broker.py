@@ -1,4 +1,4 @@
-"""What a container and a child process have in common, and how both can go wrong."""
+"""The common interface of a real broker in a container or as a child process, and the errors of both."""
 
 from types import TracebackType
 from typing import Protocol, Self

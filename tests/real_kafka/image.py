@@ -1,4 +1,4 @@
-"""Which Kafka, and which image of it."""
+"""The Kafka version of the tests, and its container image."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""Java with the jars of a Kafka, which runs brokers as child processes."""
+"""Runs Java with the jars of a Kafka version, for brokers as child processes."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""A TCP relay that a network is cut with."""
+"""A TCP relay between nodes, by which tests cut the network."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""When a broker that was just started can be used: not when it accepts connections, but when it coordinates every group."""
+"""Waits until a started broker is ready: not when it accepts connections, but when it is the coordinator of every group."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""Where stories are told: in ``cluster``, unless they need a clock, faults or verbs, and so the plugin's ``kafka``."""
+"""The fixture ``cluster``, on which scenarios run; those that need a clock or faults use the plugin's ``kafka`` instead."""
 
 import os
 from collections.abc import AsyncIterator

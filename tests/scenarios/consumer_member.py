@@ -1,4 +1,4 @@
-"""A member of the consumer protocol (KIP-848) that says only what a story has it say."""
+"""A member of a consumer group (KIP-848) whose every heartbeat the scenario sends."""
 
 import uuid
 from collections.abc import Iterable, Mapping

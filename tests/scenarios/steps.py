@@ -1,4 +1,4 @@
-"""Steps that many stories begin with. They wait for states in between, so that they mean the same on any broker."""
+"""Opening steps that many scenarios share. They wait for intermediate states, so that they work the same on any broker."""
 
 from collections.abc import Awaitable
 from typing import Any

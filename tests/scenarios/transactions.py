@@ -1,4 +1,4 @@
-"""What stories about transactions look at, by requests that any broker answers; of a cluster that has one broker."""
+"""Reads the state of transactions for scenarios, with requests that any broker serves; for clusters of one broker."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Both event loops, for the tests with real sockets."""
+"""Runs the tests with real sockets on both event loops, asyncio's and uvloop."""
 
 import asyncio
 

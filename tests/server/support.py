@@ -1,4 +1,4 @@
-"""A node, a loop and a transport that only do what a test tells them, to drive the shell without sockets."""
+"""A scripted node, event loop and transport, which drive the server without sockets."""
 
 import asyncio
 import heapq

@@ -1,4 +1,4 @@
-"""A simulated life, lived twice."""
+"""Runs a simulation twice, the second time without skipping quiet heartbeats, and compares the results."""
 
 from groupcoord.simulation import SimulationPlan, SimulationResult, simulate_plan
 from tests.untraced import untraced

@@ -1,4 +1,4 @@
-"""A test's disk is its own: what a server's life left to be flushed is flushed before the next test begins."""
+"""Waits after each test for its background flushes, which would otherwise be counted or failed by the next test."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A data directory and the lives of servers that use it, one after the other."""
+"""A data directory, and servers that use it one after the other."""
 
 import itertools
 import uuid

@@ -1,4 +1,4 @@
-"""Disks that fail, on request."""
+"""File operations that fail when a test asks for it."""
 
 import errno
 import os

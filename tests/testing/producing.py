@@ -1,4 +1,4 @@
-"""Records that are written to ``orders-0`` of a cluster, and what becomes of that."""
+"""Produces records to ``orders-0`` of a cluster, and keeps their results."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""A step of a producer is asked again while a broker at the other end of a socket is not ready for it."""
+"""Retries a step of a manual producer while a remote broker is not ready for it."""
 
 import asyncio
 from collections.abc import Callable

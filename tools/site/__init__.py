@@ -1,1 +1,1 @@
-"""The documentation as a site with search: ``make site`` writes build/site."""
+"""Builds the documentation site, with search: ``make site`` writes build/site."""

@@ -1,7 +1,7 @@
-"""``python -m tools.site``: writes build/site, or says what is wrong with the docs and ends with code 1.
+"""``python -m tools.site`` writes build/site, or prints the errors in the docs and exits with code 1.
 
-The generator is Zensical; what it builds from, Markdown and a configuration, is in build/site-source. What it makes is then
-checked again, as a browser would see it: every link and anchor is there, and nothing comes from another host.
+The generator is Zensical; its input, Markdown and a configuration, is in build/site-source. Its output is then checked as a
+browser would see it: every link and anchor exists, and nothing is loaded from another host.
 """
 
 import json

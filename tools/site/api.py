@@ -1,6 +1,7 @@
-"""Pages of the Python API: one for each name of ``import groupcoord as gc``, and one for each other public package.
+"""Generates the site's pages of the Python API: one for each name of ``import groupcoord as gc``, and one for each other public
+package.
 
-What they say is written from the docstrings by mkdocstrings.
+mkdocstrings fills them from the docstrings.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What is wrong with a built site, as a browser would see it."""
+"""Checks the HTML of the built site: links, anchors, and resources of other hosts."""
 
 import re
 from html.parser import HTMLParser

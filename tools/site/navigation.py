@@ -1,4 +1,4 @@
-"""docs/navigation.toml: which pages there are, in which section, and what each of them tells."""
+"""Reads docs/navigation.toml: the pages of the site, their sections, and a summary of each."""
 
 import os
 import tomllib

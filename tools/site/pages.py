@@ -1,4 +1,4 @@
-"""The Markdown of the site: the pages of the repository with links that hold there, and pages that are only there."""
+"""Writes the Markdown of the site: the pages of the repository with rewritten links, and pages that exist only in the site."""
 
 import re
 import shutil

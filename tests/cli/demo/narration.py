@@ -1,6 +1,6 @@
-"""A life of a group as a fixed list of events, and what the narrator makes of it.
+"""A fixed list of events of a group, and the text that the narrator prints for them.
 
-``python -m tests.cli.demo.narration`` writes the golden text anew; say of each changed line why it is right.
+``python -m tests.cli.demo.narration`` rewrites the golden text; check that each changed line is right.
 """
 
 from pathlib import Path

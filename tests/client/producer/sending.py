@@ -1,4 +1,4 @@
-"""A sender without a network: what it asks for, and a say in what comes of it."""
+"""A producer's Sender without a network; the test sees its requests and chooses their results."""
 
 from collections.abc import Callable, Mapping
 from itertools import count

@@ -1,4 +1,4 @@
-"""How a program in Python is told what it is to do, and says what it did."""
+"""The stdin and stdout protocol of the client programs in Python: reading commands, and reporting results."""
 
 import sys
 

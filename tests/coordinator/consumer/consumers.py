@@ -1,4 +1,4 @@
-"""Members of a consumer group in a World: they remember their epoch and what they were assigned, and do as they are told."""
+"""Members of a consumer group in a World, which keep their epoch and assignment, and send what the test says."""
 
 import itertools
 import uuid

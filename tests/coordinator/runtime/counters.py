@@ -1,4 +1,4 @@
-"""A coordinator of its own over a topic of its own, with nothing but a state machine and operations: counters by name.
+"""A minimal coordinator on the coordinator runtime, with a topic of its own: named counters.
 
 It shows what a coordinator of transactions or share groups has to bring, and that the runtime knows no groups.
 """

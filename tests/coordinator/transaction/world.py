@@ -1,5 +1,5 @@
-"""A transaction coordinator in a box: a clock that moves when told, logs that store at once unless told, markers that fail
-when told. Requests and answers go through the bytes of their version."""
+"""A transaction coordinator for unit tests: with a manual clock, logs whose appends can be held, and transaction markers that
+can fail. Requests and responses are encoded and parsed in their versions."""
 
 from collections.abc import Callable
 from itertools import count

@@ -1,4 +1,4 @@
-"""A broker with faults, on made-up time and without sockets. What a request leads to is kept in its ``Asking``."""
+"""A broker with a fault layer, on a manual clock and without sockets. The effects of a request are kept in its ``Asking``."""
 
 import itertools
 import uuid

@@ -1,4 +1,4 @@
-"""A consumer as anybody would write it: prints what it reads."""
+"""An ordinary aiokafka consumer, which prints what it reads."""
 
 import asyncio
 import sys

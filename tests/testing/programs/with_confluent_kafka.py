@@ -1,4 +1,4 @@
-"""A consumer as anybody would write it: prints what it reads."""
+"""An ordinary confluent-kafka consumer, which prints what it reads."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A consumer as anybody would write it: prints what it reads."""
+"""An ordinary kafka-python consumer, which prints what it reads."""
 
 import sys
 

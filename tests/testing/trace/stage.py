@@ -1,6 +1,6 @@
-"""A node in a trace, subject to as in tests/coordinator/world.py: made-up time, members with verbs, no sockets.
+"""A traced node for unit tests, driven as in tests/coordinator/world.py: manual clock, members with methods, no sockets.
 
-Every client has a connection of its own, every answer goes through the bytes of its version.
+Every client has a connection of its own, and every response is encoded and parsed in its version.
 """
 
 import itertools
