@@ -5,7 +5,7 @@ from typing import Any
 
 from groupcoord.assignors.sticky import sticky_assignors as sticky
 from groupcoord.broker.producer_state_manager import ProducerStateManager
-from groupcoord.client import client_errors
+from groupcoord.client import error_reactions
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import classic_rebalance as member_rebalance
 from groupcoord.client.producer.producer_config import ProducerConfig
@@ -387,7 +387,7 @@ _ALL = (
         "rebalance-ignored",
         "A member ignores that a rebalance has started.",
         "converges",
-        [Patch(client_errors, "to_heartbeat", _ignore_rebalances)],
+        [Patch(error_reactions, "to_heartbeat", _ignore_rebalances)],
     ),
     PlantedDefect(
         "epoch-back",
