@@ -22,7 +22,7 @@ _TOO_MANY = TimerKey("fetch", "purgatory")
 
 @dataclass(frozen=True, slots=True)
 class WatchedPartition:
-    """One partition of a waiting fetch: its start offset, and the maximum of bytes that count.
+    """One partition of a waiting fetch: its start offset, and how many of its bytes count at most.
 
     ``committed_only``: only bytes before the last stable offset count.
     """

@@ -1,6 +1,6 @@
 """Topic and cluster metadata: Metadata (versions 0–13), DescribeCluster (0–2), DescribeTopicPartitions (0).
 
-Topics come in the order of the collections in which Kafka keeps them. Source: ``KafkaApis.handleTopicMetadataRequest``,
+Topics are in the same order as in a Kafka broker's response. Source: ``KafkaApis.handleTopicMetadataRequest``,
 ``DefaultAutoTopicCreationManager``, ``AuthHelper.computeDescribeClusterResponse``, ``DescribeTopicPartitionsRequestHandler``,
 ``KRaftMetadataCache.describeTopicResponse``.
 """

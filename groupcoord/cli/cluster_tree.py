@@ -8,9 +8,9 @@ from typing import Any
 
 from groupcoord.cli.main import complain
 from groupcoord.client.client_errors import ClientError
-from groupcoord.client.cluster_tree import ClusterTree, tree_line
-from groupcoord.client.cluster_tree_reader import ClusterTreeReader
 from groupcoord.client.option_parsing import Address, parse_addresses
+from groupcoord.client.zookeeper_tree import ZooKeeperTree, tree_line
+from groupcoord.client.zookeeper_tree_reader import ZooKeeperTreeReader
 
 _WATCH_S = 1.0
 
@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return complain("cluster tree", "--watch prints lines: it does not go with --json", 2)
     path = "/" + arguments.path.strip("/")
     try:
-        with ClusterTreeReader(arguments.bootstrap) as reader:
+        with ZooKeeperTreeReader(arguments.bootstrap) as reader:
             found = reader.read()
             print(json.dumps(found.tree(path), indent=1) if arguments.json else found.text(path), flush=True)
             while arguments.watch:
@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def changes(before: ClusterTree, after: ClusterTree, path: str) -> list[str]:
+def changes(before: ZooKeeperTree, after: ZooKeeperTree, path: str) -> list[str]:
     """The differences at ``path`` and below: ``-`` lines for what is gone, ``+`` lines for what is new, both for changes."""
     old, new = (tree.tree(path) if path in tree else {} for tree in (before, after))
     gone = [tree_line(each, stored) for each, stored in old.items() if each not in new or new[each] != stored]

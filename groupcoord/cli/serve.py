@@ -26,7 +26,7 @@ from groupcoord.server.operating_system import NowMs, SystemRandomSource, raise_
 from groupcoord.server.server import Server
 
 if TYPE_CHECKING:
-    from groupcoord.storage.file_storage_backend import DataDirectory
+    from groupcoord.storage.data_directory import DataDirectory
     from groupcoord.testing.faults.rule_file import NamedRule
 
 logger = logging.getLogger(__name__)
@@ -313,8 +313,8 @@ async def _serve(
         return await _serve_node(config, topics, now_ms, None, several, rules)
     # Not on every system, and a third of the start if it is not wanted.
     try:
+        from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415
         from groupcoord.storage.file_io import StorageError  # noqa: PLC0415
-        from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415
     except ImportError as problem:  # there is no fcntl
         return complain("serve", f"--data-dir needs a POSIX system: {problem}", 1)
     try:

@@ -1,7 +1,7 @@
 """Environment variables for the options of ``groupcoord serve`` and for broker configs, as in containers.
 
 ``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
-values separated by commas: ``GROUPCOORD_TOPICS``. Other variables are Kafka properties: ``config.environment_variables``.
+values separated by commas: ``GROUPCOORD_TOPICS``. Other variables are Kafka properties: ``config.environment_variable_names``.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from groupcoord.config.broker_config import ConfiguredProperty
 from groupcoord.config.config_def import ConfigError
-from groupcoord.config.environment_variables import PREFIX, property_variable
+from groupcoord.config.environment_variable_names import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
 
 

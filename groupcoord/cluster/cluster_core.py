@@ -1,7 +1,7 @@
 """ClusterCore: the brokers, coordinators and controller of a cluster behind one interface.
 
-Pure: takes requests and the time, returns effects. The coordinators' appends are written to their logs here, so that the
-remaining effects are responses and events.
+No I/O, no clock: it takes requests and the time, and returns effects (``core/effects.py``). It writes the coordinators' records
+to their logs itself, so that the effects that it returns are only responses and events.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.feature_control import Features
 from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED
-from groupcoord.cluster.transaction_markers import TransactionMarkers, verify_offsets
+from groupcoord.cluster.write_txn_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
 from groupcoord.coordinator.config import CoordinatorConfig

@@ -1,12 +1,13 @@
 """Writes the coordinators' appends to their logs (``CoordinatorPartitionWriter``). A gate can hold or fail them, for tests.
 
 In Kafka a coordinator's append is complete when all in-sync replicas have it, which may take long; or the write fails. Here it
-is complete at once unless followers are behind (see ``broker/high_watermarks.py``); the gate stands for both cases. The appends
-of a partition keep their order: those behind a held append are held, too, and fail with it, because they build on it.
+is complete at once unless followers are behind (see ``broker/high_watermarks.py``); with a gate a test makes any append slow
+(it is held) or lets it fail. The appends of a partition keep their order: those behind a held append are held, too, and fail
+with it, because they build on it.
 
-In Kafka a record that other replicas lack is already in the leader's log; a held append is written when it is released. Clients
-cannot see the difference, as nobody reads beyond the high watermark. If the coordinator moves meanwhile, the append is lost, as
-in Kafka if the new leader did not have it.
+One difference: Kafka writes the records to the leader's log first and then waits for the other replicas. Here a held append is
+written when it is released. Clients cannot see this, as nobody reads beyond the high watermark. If the coordinator moves
+meanwhile, the append is lost, as in Kafka if the new leader did not have it.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -15,8 +15,8 @@ from groupcoord.control.escaped_slashes import EscapedSlashes
 from groupcoord.control.models import Problem
 from groupcoord.control.problem_documents import MEDIA_TYPE, TITLES
 from groupcoord.control.routes.append_rules import appends
-from groupcoord.control.routes.brokers import of_broker, of_process
 from groupcoord.control.routes.clock import clock
+from groupcoord.control.routes.clusters import of_broker, of_process
 from groupcoord.control.routes.controller import controller
 from groupcoord.control.routes.faults import faults
 from groupcoord.control.routes.groups import groups

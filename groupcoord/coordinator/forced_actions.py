@@ -5,10 +5,10 @@ Kafka has no such operations; each has the same effects as the natural event in 
 
 from collections.abc import Callable, Iterable
 
-from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import GroupState
 from groupcoord.coordinator.classic.join import replace_static_member
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
 from groupcoord.coordinator.consumer.member_timers import SESSION

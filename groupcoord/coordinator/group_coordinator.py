@@ -1,7 +1,7 @@
 """GroupCoordinator: dispatches requests, timers and completed appends to the groups, and returns effects.
 
-Source: ``GroupCoordinatorService``. It has no I/O and no clock: the same calls at the same times with the same ids give the
-same effects.
+Source: ``GroupCoordinatorService``. It has no I/O and no clock: the same requests at the same times with the same
+random ids give the same responses and records.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.events import GroupCreated, ShardLoaded, ShardNotLoaded, TransactionalOffsetsEnded
 from groupcoord.coordinator.group import Group, GroupContext, GroupTable
 from groupcoord.coordinator.offsets.committed_offsets import (
@@ -218,7 +218,8 @@ GroupOperation = Operation[GroupCoordinatorShard]
 
 
 class CommittedView:
-    """A view of groups and offsets without the pending writes, which are given oldest first."""
+    """The groups and offsets as of the last committed record: ``pending``, the writes since then, oldest first, are left
+    out."""
 
     __slots__ = ("_changed_groups", "_changed_offsets", "_groups", "_offsets", "is_unstable", "pending")
 

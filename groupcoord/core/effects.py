@@ -1,6 +1,15 @@
 """The input and output of handlers: a Call, and the effects Reply, Append, EmitEvent and so on.
 
-They are plain values. A handler decides and returns effects; the server or the simulation executes them in order.
+They are plain values. A handler decides and returns effects; the server or the simulation executes them in order. The words
+that all rooms share:
+
+- **call**: a request of a connection, waiting for its response;
+- **effect**: what is to be done: send a response, append records, emit an event, close a connection;
+- **append**: records of a coordinator on their way to its log; the responses that depend on them wait until they are stored;
+- **gate**: a callback that decides whether an append is stored, held or failed;
+- **layer**: something between server and cluster that sees each call and its effects: faults, the trace;
+- **origin**: the cause of an effect: a request, a timer or an administrator's action;
+- **shard**: the state of the groups, or transactional ids, of one partition of a coordinator's log.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +51,8 @@ NO_CONNECTION = -1
 
 
 class Reply(NamedTuple):
-    """Respond to ``call`` with ``response``, in the version of the request. ``origin`` is what made the response possible."""
+    """Respond to ``call`` with ``response``, in the version of the request. ``origin`` is the cause of the
+    response, such as a timer; for a delayed JoinGroup it is not the request."""
 
     call: Call
     response: Any
@@ -57,7 +67,8 @@ class NoReply(NamedTuple):
 
 
 class RawReply(NamedTuple):
-    """Respond to ``call`` with the bytes ``data``, length included; ``hangs_up``: then close the connection.
+    """Respond to ``call`` with the bytes ``data``, length included. If it ``hangs_up``, close the
+    connection after that.
 
     Only injected faults use it.
     """

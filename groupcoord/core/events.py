@@ -26,7 +26,7 @@ class Requested(NamedTuple):
 class TimerFired(NamedTuple):
     """Cause: a timer of ``kind`` (``session``, ``join``, ``sync`` …), ``scope`` (a group) and ``subject`` (a member).
 
-    All events of one firing share one object as cause; another firing has another object, equal or not.
+    All events of one firing share one object as cause, so compare causes with ``is``: two firings may be equal.
     """
 
     kind: str

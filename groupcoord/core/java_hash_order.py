@@ -1,7 +1,8 @@
 """Java's string hash, and the iteration orders of ``HashMap`` and Kafka's ``TimelineHashMap``, which are visible to clients.
 
-The hash maps groups to partitions of ``__consumer_offsets``. The order decides who becomes leader when a leader leaves, who
-wins a tied vote, in which order members are listed, and, in a ``TimelineHashMap``, the order of all offsets of a group.
+The hash maps groups to partitions of ``__consumer_offsets``. The order decides who becomes leader when a leader leaves, which
+assignor is chosen when votes are tied, in which order members are listed, and, in a ``TimelineHashMap``, the order of all
+offsets of a group.
 """
 
 import uuid
@@ -95,7 +96,7 @@ def _grown(slots: int, size: int) -> int:
 
 
 def hash_order(names: Iterable[str]) -> list[str]:
-    """The distinct ``names`` in the order of a ``HashMap`` or ``HashSet`` to which they were added one by one."""
+    """``hash_map_order`` of strings."""
     return hash_map_order(names, string_hash)
 
 

@@ -1,4 +1,4 @@
-"""Dissects the bytes of the requests and responses in a detailed trace, field by field, for its page."""
+"""Dissects the bytes of the requests and responses in a detailed trace, field by field, for the trace's web page."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -20,7 +20,7 @@ from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.listener import Acceptor, bind
 from groupcoord.server.operating_system import NowMs, SecondsUntil, host_and_port, wall_clock
-from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
+from groupcoord.server.request_processor import RequestProcessor, UnexpectedError
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Server:
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
         self._connections: ConnectionRegistry[ServerConnection]
-        self._dispatcher: ServingLoop
+        self._dispatcher: RequestProcessor
         self._acceptor: Acceptor
         self._worker: BackgroundWorker
 
@@ -123,7 +123,7 @@ class Server:
             raise
         self._connections = ConnectionRegistry(lambda: self.cluster.config, loop, self._on_connection)
         serving = Round(loop)
-        self._dispatcher = ServingLoop(
+        self._dispatcher = RequestProcessor(
             self.cluster, self._connections, serving, loop, self._now_ms, self._listeners, self._seconds_until
         )
         self._worker = BackgroundWorker(loop, self._dispatcher.work_done)

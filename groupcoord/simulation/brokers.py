@@ -15,10 +15,10 @@ from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.config.broker_config import BrokerConfig, load
-from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
-from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader

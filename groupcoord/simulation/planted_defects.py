@@ -12,9 +12,9 @@ from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.record_accumulator import RecordAccumulator
 from groupcoord.client.producer.sender import Sender
 from groupcoord.coordinator import group_coordinator_shard
-from groupcoord.coordinator.classic import group, heartbeat
-from groupcoord.coordinator.classic.classic_group_state import Member
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic import classic_group, heartbeat
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import Member
 from groupcoord.coordinator.consumer import heartbeat as consumer_heartbeat
 from groupcoord.coordinator.consumer import member_update as consumer_update
 from groupcoord.coordinator.consumer import records as consumer_records
@@ -355,14 +355,17 @@ _ALL = (
         "unfenced-commits",
         "A commit is accepted from unknown members and with any generation.",
         "commit-fencing",
-        [Patch(group, "known_member", _accept_unknown_members), Patch(group, "current_generation", return_none)],
+        [
+            Patch(classic_group, "known_member", _accept_unknown_members),
+            Patch(classic_group, "current_generation", return_none),
+        ],
         _PAUSES,
     ),
     PlantedDefect(
         "any-generation",
         "A commit of a member is accepted with any generation.",
         "commit-fencing",
-        [Patch(group, "current_generation", return_none)],
+        [Patch(classic_group, "current_generation", return_none)],
         _LATE,
     ),
     PlantedDefect(

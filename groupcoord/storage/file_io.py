@@ -1,4 +1,4 @@
-"""File access for a data directory: atomic replacement, fsync, locking, a limit of open files. All of it raises OSError."""
+"""File access for a data directory: atomic replacement, fsync, locking, a limit on open files. All of it raises OSError."""
 
 import contextlib
 import errno

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
-from groupcoord.client.cluster_tree import ClusterTree
 from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.member.group_member import GroupMember
+from groupcoord.client.zookeeper_tree import ZooKeeperTree
 from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import as_items, load
@@ -314,7 +314,7 @@ class Cluster(KafkaCluster):
         return ControllerHandle(self._engine)
 
     @property
-    def registry(self) -> ClusterTree:
+    def registry(self) -> ZooKeeperTree:
         """The brokers and topics of the cluster now, as paths like ZooKeeper's: ``kafka.registry["/brokers/ids/2"]``; see
         docs/registry.md."""
         return registry_of(self.core, self._now_ms())

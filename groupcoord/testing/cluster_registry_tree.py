@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.broker.metadata import handle_metadata
-from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
-from groupcoord.client.cluster_tree_reader import METADATA_QUORUM
 from groupcoord.client.member.request_builders import metadata_request
+from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
+from groupcoord.client.zookeeper_tree_reader import METADATA_QUORUM
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.metadata_quorum import handle_describe_quorum
 from groupcoord.cluster.partition_admin import handle_list_partition_reassignments
@@ -19,7 +19,7 @@ from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 
-def registry_of(core: ClusterCore, now_ms: int) -> ClusterTree:
+def registry_of(core: ClusterCore, now_ms: int) -> ZooKeeperTree:
     """The registry of ``core``, which exists even while no broker runs."""
     broker, controller = core.broker, core.controller
 
@@ -32,7 +32,7 @@ def registry_of(core: ClusterCore, now_ms: int) -> ClusterTree:
         assert isinstance(reply, Reply)
         return reply.response
 
-    return cluster_tree(
+    return zookeeper_tree(
         answer(lambda ctx, call, request: handle_metadata(broker, ctx, call, request), metadata_request(None)),
         answer(
             lambda ctx, call, request: handle_describe_quorum(controller.quorum, ctx, call, request), METADATA_QUORUM

@@ -15,7 +15,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from groupcoord.config.broker_config import as_text
-from groupcoord.config.environment_variables import PREFIX, property_variable
+from groupcoord.config.environment_variable_names import PREFIX, property_variable
 from groupcoord.version import VERSION
 
 CLIENT_PORT = 9092

@@ -10,7 +10,7 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
-from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.classic.classic_group_members import GroupState
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
 from groupcoord.core.events import counted
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity

@@ -1,5 +1,5 @@
-"""The transport of members in this process: their requests go through all layers, faults and trace included, but not through
-sockets."""
+"""Connects group members of a test to a cluster in the same process, without sockets. Their requests go through all layers:
+faults and trace see them, too."""
 
 from collections import deque
 from collections.abc import Callable

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
-from groupcoord.client.cluster_tree import ClusterTree
 from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.zookeeper_tree import ZooKeeperTree
 from groupcoord.cluster.broker_state import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.coordinator_appends import AppendDecision
@@ -1023,7 +1023,7 @@ class SyncCluster(SyncKafkaCluster):
         """The controller of several brokers, which can be killed, paused and started."""
 
     @property
-    def registry(self) -> ClusterTree:
+    def registry(self) -> ZooKeeperTree:
         """The brokers and topics of the cluster now, as paths like ZooKeeper's: ``kafka.registry["/brokers/ids/2"]``; see
         docs/registry.md.
         """

@@ -6,9 +6,9 @@ Times are seconds since the start of the cluster, as in the trace.
 from collections.abc import Container, Iterator
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
-from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.coordinator.classic.group import ClassicGroup
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.events import ConsumerMemberJoined, MemberJoined, RequestRefused, StaticMemberReplaced
 from groupcoord.core.events import Requested

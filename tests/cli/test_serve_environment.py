@@ -8,7 +8,7 @@ import pytest
 from groupcoord.cli import serve
 from groupcoord.cli.main import main
 from groupcoord.cli.serve_environment import ServeVariables, read_variables
-from groupcoord.config.environment_variables import PREFIX, property_variable
+from groupcoord.config.environment_variable_names import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
 from tests.cli.test_serve import configured, refused
 

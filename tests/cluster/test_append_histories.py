@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord.cluster.cluster_core import TopicsOfBroker
 from groupcoord.cluster.coordinator_appends import HOLD, STORE
-from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.classic.classic_group_members import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.core.events import AdminAction

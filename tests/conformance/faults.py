@@ -84,7 +84,7 @@ FAULTS = (
         "a session ends while a request of the member is parked",
     ),
     Fault(
-        f"{CLASSIC}/classic_group_state.py",
+        f"{CLASSIC}/classic_group_members.py",
         "if mapped != member_id:",
         "if mapped != member_id and member_id in group.members:",
         "a stranger with a taken instance id is unknown and not fenced",
@@ -96,7 +96,7 @@ FAULTS = (
         "the limit of a commit's metadata counts bytes",
     ),
     Fault(
-        f"{CLASSIC}/group.py",
+        f"{CLASSIC}/classic_group.py",
         "if not self.is_empty and self.protocol_type != CONSUMER_PROTOCOL_TYPE:",
         "if not self.is_empty:",
         "no offset of a live consumer group can be deleted",
@@ -108,7 +108,7 @@ FAULTS = (
         "described groups come in the order of the request",
     ),
     Fault(
-        f"{CLASSIC}/group.py",
+        f"{CLASSIC}/classic_group.py",
         "committed.commit_timestamp_ms if since_ms is None else since_ms",
         "committed.commit_timestamp_ms",
         "offsets of an empty group expire by when they were committed",
@@ -180,7 +180,7 @@ FAULTS = (
         "a group that becomes a consumer group says when its target was computed",
     ),
     Fault(
-        f"{CONSUMER}/group.py",
+        f"{CONSUMER}/consumer_group.py",
         "or (waits and not _waits_for_others(self, member))",
         "or waits",
         "a classic member is told to join again while others still have what it waits for",
@@ -240,7 +240,7 @@ FAULTS = (
         "at transaction.version 0 a client of version 2 is served",
     ),
     Fault(
-        f"{CLASSIC}/group.py",
+        f"{CLASSIC}/classic_group.py",
         "if names_member and not (generation < 0 and self.is_empty):",
         "if names_member:",
         "in a transaction, somebody with an unknown member id may not commit for a group without members",

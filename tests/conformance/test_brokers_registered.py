@@ -8,9 +8,9 @@ import re
 import pytest
 
 import groupcoord as gc
-from groupcoord.client.cluster_tree import ClusterTree
-from groupcoord.client.cluster_tree_reader import ClusterTreeReader
 from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.zookeeper_tree import ZooKeeperTree
+from groupcoord.client.zookeeper_tree_reader import ZooKeeperTreeReader
 from tests.conformance.brokers_registered import STORIES, recorded, unregister
 from tests.conformance.partitions_administered import TOPICS
 from tests.conformance.trios import OwnTrio, Trio, create_topics, look_until, real_trio
@@ -40,7 +40,7 @@ def take(step: str, trio: Trio) -> None:
         trio.settle()
 
 
-def shown(tree: ClusterTree) -> list[str]:
+def shown(tree: ZooKeeperTree) -> list[str]:
     """The lines of the tree, without what differs from cluster to cluster: ports, ids of topics, the id of the controller."""
     text = re.sub(r"(?<=:)2\d{4}|(?<=127.0.0.1:)\d+|(?<=\"port\":)\d+", "PORT", tree.text())
     text = re.sub(r'(?<="topic_id":")[^"]+', "ID", text)
@@ -54,7 +54,7 @@ def test_the_registry_of_real_brokers_is_that_of_groupcoords() -> None:
     with gc.Cluster(brokers=3, clock="manual", config=config).sync() as kafka, real_trio(config) as trio:
         own = OwnTrio(kafka)
         address = f"127.0.0.1:{trio.ports[1]}"
-        with ClusterTreeReader(parse_addresses(address)) as reader:
+        with ZooKeeperTreeReader(parse_addresses(address)) as reader:
             for step in STEPS:
                 take(step, own)
                 take(step, trio)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.protocol.batches.record_batch import records_in
 from tests.conformance.story import Tale

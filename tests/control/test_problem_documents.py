@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from groupcoord.control.access import MOST_BODY_BYTES
-from groupcoord.control.routes import brokers
+from groupcoord.control.routes import clusters
 from tests.control.support import URL, Control
 
 pytestmark = pytest.mark.asyncio
@@ -91,7 +91,7 @@ async def test_a_bug_is_told_and_logged(
     def fail(_: object) -> None:
         raise error
 
-    monkeypatch.setattr(brokers, "status_of", fail)
+    monkeypatch.setattr(clusters, "status_of", fail)
     transport = httpx.ASGITransport(control.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as http:
         answer = await http.get("/status")

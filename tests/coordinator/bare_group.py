@@ -1,6 +1,6 @@
 """Builds a ClassicGroup without a coordinator."""
 
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
 from groupcoord.coordinator.runtime.shard import ShardTimers

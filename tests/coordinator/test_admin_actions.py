@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator import forced_actions
-from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.classic.classic_group_members import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
 from groupcoord.core.effects import Append
 from groupcoord.core.events import AdminAction

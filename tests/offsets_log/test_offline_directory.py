@@ -17,8 +17,8 @@ from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetc
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from groupcoord.server.operating_system import SystemRandomSource
+from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
-from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import patched
 from tests.offsets_log.recorded import COMMITTED, KAFKA_FILES, VERSIONS, Committed, log_of, positions
 

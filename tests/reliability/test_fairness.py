@@ -1,4 +1,5 @@
-"""The attack runs and says what it saw. ``tests/server/test_serving_loop_turns.py`` shows who is served when, by no clock."""
+"""The attack runs and reports its figures. In which order requests are served is tested in ``tests/server``, without a
+clock."""
 
 import math
 

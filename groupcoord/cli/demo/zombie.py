@@ -29,7 +29,7 @@ from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import read_all
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
-from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor, start_consumer
+from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryError, StoryRunner, start_consumer
 from groupcoord.coordinator.events import GroupEvent, MemberJoined, MemberRemoved
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.core.events import Event, TimerFired
@@ -123,16 +123,16 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
     narrator = TransactionNarrator(output)
-    monitor = StoryMonitor(ObservedGroup(GROUP, INPUT), narrator.tell, 0 if fast else BREATH_S)
+    runner = StoryRunner(ObservedGroup(GROUP, INPUT), narrator.tell, 0 if fast else BREATH_S)
     topics = {INPUT: 1, OUTPUT: 1}
     config = {"group.initial.rebalance.delay.ms": 0}
     try:
-        settings = {"topics": topics, "config": config, "listeners": [monitor.happened]}
+        settings = {"topics": topics, "config": config, "listeners": [runner.happened]}
         async with demo_cluster(output, page, **settings) as (kafka, until_seen):
             try:
-                code = await Lesson(output, monitor, kafka).play(time_limit_s)
+                code = await Lesson(output, runner, kafka).play(time_limit_s)
             finally:
-                await monitor.end()
+                await runner.end()
             await until_seen()
             return code
     except ExceptionGroup:
@@ -142,9 +142,9 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
 class Lesson:
     """The chapters of the story. It waits for conditions, never for time."""
 
-    def __init__(self, output: DemoOutput, monitor: StoryMonitor, kafka: Cluster) -> None:
+    def __init__(self, output: DemoOutput, runner: StoryRunner, kafka: Cluster) -> None:
         self.output = output
-        self.monitor = monitor
+        self.runner = runner
         self.kafka = kafka
         self.wrote: list[tuple[str, str]] = []
         """(worker, order) of each invoice that was written, committed or not."""
@@ -166,11 +166,11 @@ class Lesson:
                 await self._waking_up()
                 problems += await self._reckoning()
         except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.monitor.waiting_for}")
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.runner.waiting_for}")
         except StoryError as problem:
             problems.append(str(problem))
         except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.monitor.waiting_for}: {problem!r}")
+            problems.append(f"a client failed, waiting for {self.runner.waiting_for}: {problem!r}")
         problems += [f"the server failed: {error!r}" for error in self.kafka.server_errors]
         return self._judge(problems)
 
@@ -182,7 +182,7 @@ class Lesson:
             f"A worker reads {INPUT} and writes {OUTPUT}, one transaction for each order: the invoice, and the offset that "
             "says that the order was read. Each worker is a process of its own, written with confluent-kafka.",
         )
-        self.monitor.begin()
+        self.runner.begin()
         producer = AIOKafkaProducer(bootstrap_servers=self.kafka.address, client_id="shop")
         await producer.start()
         for order in ORDERS:
@@ -191,13 +191,13 @@ class Lesson:
         self._line("demo", f"writes {len(ORDERS)} orders into {INPUT}")
         for name in (ZOMBIE, SUCCESSOR):
             self._workers[name] = await start_consumer("exactly_once_worker", _settings(name, self.kafka.address))
-            self.monitor.watch(self._workers[name], self._heard)
+            self.runner.watch(self._workers[name], self._heard)
 
     async def _standing_still(self) -> None:
         await self._chapter("An exactly-once loop", "Reads, writes, and commits both at once, order by order.")
         self._workers[ZOMBIE].join()
         order = ORDERS[STANDS_STILL_AT - 1]
-        await self.monitor.until(f"{ZOMBIE} to write for {order}", lambda: (ZOMBIE, order) in self.wrote)
+        await self.runner.until(f"{ZOMBIE} to write for {order}", lambda: (ZOMBIE, order) in self.wrote)
         await self._chapter("A worker stands still", "Its machine swaps, or collects garbage. It will not know.")
         self._line(ZOMBIE, f"has written the invoice of {order}, not committed it, and is stopped (SIGSTOP)")
         log = self.kafka.core.broker.log(OUTPUT, 0)
@@ -215,7 +215,7 @@ class Lesson:
             f"{SUCCESSOR} has the same transactional id, {TRANSACTIONAL_ID}. Nobody has to know whether {ZOMBIE} is dead.",
         )
         self._workers[SUCCESSOR].join()
-        await self.monitor.until(
+        await self.runner.until(
             f"{SUCCESSOR} to commit the rest of the orders", lambda: self.committed[-1:] == [ORDERS[-1]]
         )
 
@@ -224,9 +224,9 @@ class Lesson:
         self._line("demo", f"wakes {ZOMBIE} (SIGCONT)")
         zombie = self._workers[ZOMBIE]
         zombie.may_end = True
-        waking = self.monitor.run(f"waking {ZOMBIE}", self._wake(zombie))
-        await self.monitor.until(f"{ZOMBIE} to end", lambda: zombie.exit_code is not None and waking.done())
-        await self.monitor.wait_until_told()
+        waking = self.runner.run(f"waking {ZOMBIE}", self._wake(zombie))
+        await self.runner.until(f"{ZOMBIE} to end", lambda: zombie.exit_code is not None and waking.done())
+        await self.runner.wait_until_told()
         if self.fenced:
             self._line(
                 ZOMBIE,
@@ -235,18 +235,18 @@ class Lesson:
             )
         successor = self._workers[SUCCESSOR]
         successor.leave()
-        await self.monitor.until(f"{SUCCESSOR} to end", lambda: successor.exit_code is not None)
+        await self.runner.until(f"{SUCCESSOR} to end", lambda: successor.exit_code is not None)
 
     async def _wake(self, zombie: ConsumerProcess) -> None:
         """Send SIGCONT until it ends, because it may not have been stopped yet."""
         while zombie.exit_code is None:
             zombie.wake()
             await asyncio.sleep(WAKE_EVERY_S)
-        self.monitor.news()
+        self.runner.news()
 
     async def _reckoning(self) -> list[str]:
         await self._chapter("The reckoning", "What is in the log, and what does a reader of committed records get?")
-        self.monitor.waiting_for = f"a client to read {OUTPUT}"
+        self.runner.waiting_for = f"a client to read {OUTPUT}"
         everything = await _read(self.kafka.address, "read_uncommitted")
         committed = await _read(self.kafka.address, "read_committed")
         self.output.show(invoices_table(everything, committed))
@@ -268,7 +268,7 @@ class Lesson:
     # --- what happens in several chapters
 
     async def _chapter(self, title: str, paragraph: str) -> None:
-        await self.monitor.wait_until_told()
+        await self.runner.wait_until_told()
         self.output.chapter(title, paragraph)
 
     def _line(self, actor: str, text: str, *words: str) -> None:
@@ -282,7 +282,7 @@ class Lesson:
             self.committed.append(which)
         elif what == FENCED:
             self.fenced.append(name)
-        self.monitor.news()
+        self.runner.news()
 
 
 def wrong_invoices(committed: Sequence[str]) -> list[str]:

@@ -78,7 +78,8 @@ class CallbackKind(enum.Enum):
 
 
 class InvokeCallback(NamedTuple):
-    """Call the user's callback for ``news`` with the sorted ``partitions``; complete it when the callback returns."""
+    """Call the user's rebalance callback of the kind ``news`` with the sorted ``partitions``; complete it when the callback
+    returns."""
 
     ticket: int
     news: CallbackKind

@@ -1,9 +1,9 @@
 """TransactionManager: the state of a transactional producer, without I/O (KIP-98, KIP-447, KIP-890).
 
 Its driver calls the user's methods (``init_transactions``, ``begin_transaction`` …), sends the requests that ``next_request``
-returns, one at a time, and reports each result with ``complete`` or ``fail``, until ``next_request`` returns None; then again
-when ``next_deadline`` is reached. The driver sends batches itself, in parallel to different partitions but one at a time to
-each: ``new_batch`` returns their producer id, epoch and sequence number, and ``batch_answered`` whether to retry them.
+returns, one at a time, and reports each result with ``complete`` or ``fail``. When ``next_request`` returns None, there is
+nothing to send until ``next_deadline``. The driver sends batches itself, in parallel to different partitions but one at a time
+to each: ``new_batch`` returns their producer id, epoch and sequence number, and ``batch_answered`` whether to retry them.
 
 It requires ``transaction.version`` 2 (KIP-890): Produce and TxnOffsetCommit add partitions to the transaction, and the response
 to EndTxn brings the epoch of the next one. Source: ``org.apache.kafka.clients.producer.internals.TransactionManager``.
@@ -131,7 +131,8 @@ response to EndTxn shows whether the producer is fenced (KIP-588)."""
 
 
 class TransactionManager:
-    """One transactional producer. ``error`` is the abortable or fatal error; ``chance`` returns a number from 0 up to 1."""
+    """One transactional producer. ``error`` is the abortable or fatal error; ``chance`` returns a random
+    number in [0, 1), for the jitter of retries."""
 
     def __init__(self, settings: ProducerSettings, *, chance: Callable[[], float]) -> None:
         self.settings = settings

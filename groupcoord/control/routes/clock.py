@@ -7,7 +7,7 @@ from fastapi import Query
 from groupcoord.control.models import Advance, AdvanceToNext, Clock, Deadline
 from groupcoord.control.problem_documents import ProblemError
 from groupcoord.control.route_dependencies import BODY, CONFLICT, Target, router
-from groupcoord.control.routes.brokers import clock_of
+from groupcoord.control.routes.clusters import clock_of
 from groupcoord.testing.cluster_clock import PendingDeadline
 from groupcoord.testing.waiting import WaitTimeoutError
 

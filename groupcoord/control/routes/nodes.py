@@ -1,4 +1,4 @@
-"""Routes of the single brokers of a cluster, which Kafka's clients call nodes: stop, kill, pause or start one, cut its network,
+"""Routes of the individual brokers (nodes) of a cluster: stop, kill, pause or start one, cut its network,
 stop its replication, slow down or lose its disk, unregister it."""
 
 from collections.abc import Awaitable, Callable
@@ -56,13 +56,13 @@ async def _done(cluster: ControlledCluster, node: int, act: Callable[[ClusterBro
 
 @nodes.get("/nodes", summary="List the brokers of the cluster")
 async def list_nodes(cluster: Target) -> list[Node]:
-    """Each with its state and the faults that are injected into it."""
+    """All brokers, with their states and the faults injected into them."""
     return [_answer(cluster, cluster.broker(node)) for node in cluster.brokers]
 
 
 @nodes.get("/nodes/{node}", summary="Show a broker of the cluster")
 async def show_node(node: NodeId, cluster: Target) -> Node:
-    """Its state, and the faults that are injected into it."""
+    """The broker's state, and the faults injected into it."""
     return _answer(cluster, _broker(cluster, node))
 
 
@@ -102,7 +102,7 @@ async def pause_node(node: NodeId, cluster: Target) -> Node:
 
 @nodes.post("/nodes/{node}/resume", summary="Resume a paused broker", responses=CONFLICT)
 async def resume_node(node: NodeId, cluster: Target) -> Node:
-    """Requests that came meanwhile are handled."""
+    """The broker handles the requests that came meanwhile."""
     return await _done(cluster, node, ClusterBroker.resume)
 
 
@@ -139,7 +139,7 @@ async def reconnect_node(node: NodeId, cluster: Target, peer: Peer) -> Node:
 
 @nodes.post("/nodes/{node}/slow-disk", summary="Delay the appends of a broker")
 async def slow_disk_of_node(node: NodeId, cluster: Target, seconds: Seconds) -> Node:
-    """Produce requests and offset commits are answered so much later, and as a follower the broker replicates so much later."""
+    """Responses to Produce and OffsetCommit, and the replication of a follower, are delayed by ``seconds``."""
     with wrong_argument("seconds"):
         delay_of(seconds)
     return await _done(cluster, node, lambda broker: broker.slow_disk(seconds))

@@ -1,7 +1,7 @@
 """The Heartbeat handler of classic groups (``GroupMetadataManager.classicGroupHeartbeat``)."""
 
-from groupcoord.coordinator.classic.classic_group_state import HEARTBEAT_ANSWERS, current_generation, known_member
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import HEARTBEAT_ANSWERS, current_generation, known_member
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.group import ClassicMembersGroup
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from groupcoord.coordinator.classic.classic_group_state import GroupState, Member, Protocols, known_member
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import GroupState, Member, Protocols, known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import (

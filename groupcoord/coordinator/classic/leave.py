@@ -1,7 +1,7 @@
 """The LeaveGroup handler of classic groups (``GroupMetadataManager.classicGroupLeave``)."""
 
-from groupcoord.coordinator.classic.classic_group_state import GroupState, known_member
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import GroupState, known_member
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.coordinator.group import ClassicMembersGroup

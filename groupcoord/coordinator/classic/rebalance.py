@@ -7,7 +7,7 @@ Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalance
 from collections.abc import Mapping
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.classic_group_state import ClassicGroupMembers, GroupState, Member
+from groupcoord.coordinator.classic.classic_group_members import ClassicGroupMembers, GroupState, Member
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
     Departure,

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from groupcoord.coordinator.classic.classic_group_state import (
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import (
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
     Member,
     current_generation,
     known_member,
 )
-from groupcoord.coordinator.classic.group import ClassicGroup
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import AssignmentReceived, Owners
 from groupcoord.coordinator.group import ClassicMembersGroup

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.consumer.group import require_consumer_group
+from groupcoord.coordinator.consumer.consumer_group import require_consumer_group
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from groupcoord.coordinator.error_mapping import emit_refusal, error_message
 from groupcoord.coordinator.group_admin import ALL_GROUP_OPERATIONS, NOT_ASKED_FOR, ShardOf, by_shard

@@ -6,9 +6,9 @@ import dataclasses
 import uuid
 from typing import Any
 
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.consumer import member_validation, migration, records
-from groupcoord.coordinator.consumer.group import ConsumerGroup, require_consumer_group
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup, require_consumer_group
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, NOTHING, ConsumerMember
 from groupcoord.coordinator.consumer.member_update import MemberUpdate
 from groupcoord.coordinator.consumer.reconciliation import Owned

@@ -54,7 +54,8 @@ class TargetOfMember(NamedTuple):
 
 
 class MemberUpdate:
-    """One request of one member: ``member`` becomes ``updated``, with the records in ``written``.
+    """One request of one member: ``member`` is the member before the request, ``updated`` after it, and ``written`` are the
+    records that store the change.
 
     The tables of ``group`` do not change before the records are applied.
     """

@@ -9,8 +9,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from groupcoord.coordinator.classic.classic_group_state import CONSUMER_PROTOCOL_TYPE, GroupState, Member
-from groupcoord.coordinator.classic.group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group import ClassicGroup
+from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE, GroupState, Member
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.consumer import records
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables

@@ -1,9 +1,10 @@
 """A fast reader of the offsets, keys and values of a batch, without timestamps and headers, for logs of millions of records.
 
-Most records of a log begin like an earlier one. The few bytes before the key determine the length of the record and of its key,
-and its index in the batch. For a record with a key and without headers, they also determine the length of the value. So the
-layout of a record (its template) is computed once for each beginning; the next record that begins alike is read with one
-dictionary lookup and one call of ``struct``, instead of five varints. Other records are read field by field.
+The first bytes of most records (lengths and deltas, before the key) equal those of an earlier record. The few bytes before the
+key determine the length of the record and of its key, and its index in the batch. For a record with a key and without headers,
+they also determine the length of the value. So the layout of a record (its template) is computed once for each beginning; the
+next record that begins alike is read with one dictionary lookup and one call of ``struct``, instead of five varints. Other
+records are read field by field.
 """
 
 import struct

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 
 from groupcoord.assignors import read_assignment, read_subscription
 from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState, GroupSnapshot
-from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import MemberState
 from groupcoord.coordinator.consumer.member_timers import REBALANCE, SESSION
 from groupcoord.coordinator.events import GroupMigrated, GroupRemoved
@@ -145,8 +145,8 @@ class ToldOwners(ConsumerGroupInvariant):
 
 
 class OnlySubscribed(ConsumerGroupInvariant):
-    """A member of a consumer group is never assigned a partition of a topic to which it is not subscribed: by this heartbeat
-    or, if that leaves out the subscription, by the last one that was answered."""
+    """A member of a consumer group is never assigned a partition of a topic to which it is not subscribed. The
+    subscription is that of this heartbeat or, if it has none, of the last answered heartbeat that had one."""
 
     name = "only-subscribed"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
@@ -179,8 +179,8 @@ class OnlySubscribed(ConsumerGroupInvariant):
 
 class ConsumerTimers(ConsumerGroupInvariant):
     """Every member of a consumer group has a session timer, and a member of the consumer protocol that must revoke partitions
-    has a rebalance timer, as long as every append is stored at once. A failed append is undone, but timers are not, as in
-    Kafka; they restart with the next heartbeat, and when a coordinator loads its log. Not checked where brokers fail."""
+    has a rebalance timer; checked only while no append is held or has failed. A failed append is undone, but timers are not, as
+    in Kafka; they restart with the next heartbeat, and when a coordinator loads its log. Not checked where brokers fail."""
 
     name = "consumer-timers"
 

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from groupcoord.cli.demo import story_monitor
+from groupcoord.cli.demo import story_runner
 from groupcoord.cli.demo.clients.consumer_common import ReadRecord, parse_report
 from groupcoord.cli.demo.observed_group import ObservedGroup
-from groupcoord.cli.demo.story_monitor import ConsumerProcess, StoryError, StoryMonitor
+from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryError, StoryRunner
 from tests.cli.demo.clients.test_consumer_common import SETTINGS
 from tests.cli.demo.support import GROUP, TOPIC
 
@@ -50,8 +50,8 @@ async def test_it_can_be_killed_more_than_once() -> None:
 
 
 async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> None:
-    behind = StoryMonitor(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
-    consumer = await story_monitor.start_consumer("no_such_program", SETTINGS)
+    behind = StoryRunner(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
+    consumer = await story_runner.start_consumer("no_such_program", SETTINGS)
     assert consumer.name == "confluent"
     behind.watch(consumer)
     with pytest.raises(StoryError, match=r"confluent ended by itself, with code 1; its last words:\n.*no_such_program"):
@@ -60,7 +60,7 @@ async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> N
 
 
 async def test_the_end_ends_those_that_still_run() -> None:
-    behind = StoryMonitor(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
+    behind = StoryRunner(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
     consumer = await talker("exec cat")
     behind.watch(consumer)
     await asyncio.wait_for(behind.end(), 10)

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, LEAVE_EPOCH
 from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.protocol import consumer_protocol

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_state import Epochs
-from groupcoord.coordinator.consumer.group import ConsumerGroup
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.core.effects import Call, Reply

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.consumer.group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import MemberState
 from groupcoord.coordinator.events import ShardNotLoaded
 from groupcoord.coordinator.records import typed_record

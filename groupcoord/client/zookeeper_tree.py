@@ -20,7 +20,7 @@ _Ongoing = Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
 """The adding and the removing replicas of each partition that is being reassigned."""
 
 
-class ClusterTree(Mapping[str, Any]):
+class ZooKeeperTree(Mapping[str, Any]):
     """A mapping from path to the parsed JSON stored there, or to None for a path that only has children."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class ClusterTree(Mapping[str, Any]):
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return f"<ClusterTree of {len(self)} paths>"
+        return f"<ZooKeeperTree of {len(self)} paths>"
 
     def children(self, path: str = _ROOT) -> list[str]:
         """The names of the children of ``path``."""
@@ -67,13 +67,13 @@ def tree_line(path: str, stored: Any) -> str:
     return path if stored is None else f"{path} {json.dumps(stored, separators=(',', ':'))}"
 
 
-def cluster_tree(
+def zookeeper_tree(
     metadata: MetadataResponse,
     quorum: DescribeQuorumResponse | None = None,
     reassignments: ListPartitionReassignmentsResponse | None = None,
     *,
     has_controller: bool = True,
-) -> ClusterTree:
+) -> ZooKeeperTree:
     """Build the tree from the Metadata of all topics, DescribeQuorum and ListPartitionReassignments responses.
 
     Without ``quorum``, as from an old cluster, the controller is the broker that ``metadata`` names, in epoch -1.
@@ -96,7 +96,7 @@ def cluster_tree(
     if controller >= 0 and has_controller:
         found["/controller"] = {"version": 1, "brokerid": controller, "timestamp": str(_UNKNOWN)}
     found["/controller_epoch"] = epoch
-    return ClusterTree(found)
+    return ZooKeeperTree(found)
 
 
 def _controller(metadata: MetadataResponse, quorum: DescribeQuorumResponse | None) -> tuple[int, int]:

@@ -1,5 +1,5 @@
-"""Routes of brokers: creating and deleting further ones, showing, stopping, restarting and resetting one, and the health
-check."""
+"""Routes of clusters, of one broker or several, which the paths call brokers: create, delete, show, stop, restart and reset
+one; and the health check. Single brokers of a cluster are in ``nodes``."""
 
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version

@@ -1,20 +1,21 @@
-"""Serves the requests of all connections: passes them to the cluster, and executes its effects. The event loop meets pure code
-here.
+"""Serves the requests of all connections in fair rounds: passes each to the cluster, whose code has no I/O, and executes the
+effects that it returns. Kafka's ``SocketServer.Processor`` and ``KafkaRequestHandler`` in one.
 
 Requests are served in rounds, one in each iteration of the event loop: requests are handled and their effects executed, then
 all responses are written, and last the one timer is set if necessary. There is no task, future or timer per request. Handling a
 hundred requests and then writing a hundred responses takes a fifth less time than alternating.
 
-**Turns.** A round ends after ``ROUND_SECONDS``, and the loop polls the sockets before the next one. The queue ``fresh`` is
-served first, for ``FRESH_SECONDS``; the rest of the round is for ``backlog``, of which at least one connection is served. So a
-client that sends a single request waits for a round or two, however many others have sent thousands of requests ahead; those
-share the rest, one request each in turn. Kafka's network threads take one request of each readable connection, too
-(``Selector.poll``; a channel is muted until it is answered).
+**Turns.** A round ends after ``ROUND_SECONDS``, and the loop polls the sockets before the next one. Two queues hold
+connections: ``fresh`` those that were idle and have sent a short request, ``backlog`` those that have sent requests ahead.
+``fresh`` is served first, for ``FRESH_SECONDS``; the rest of the round is for ``backlog``, at least one of its connections, one
+request of each in turn. So a client that sends single requests waits for a round or two at most, even if others have sent
+thousands of requests ahead. Kafka's network threads take one request of each readable connection, too (``Selector.poll``; a
+channel is muted until it is answered).
 
-**Timers** wait for requests that came before them. A timer that fires while connections are queued is queued itself, behind
-them: in ``fresh``, then in ``backlog``. If it fires late, because the process was stopped or got no processor, the loop polls
-the sockets first, so that no member is removed whose heartbeat is waiting there. Both are bounded by one request of each
-connection in each of the queues. Kafka's timers have threads of their own (``SystemTimerReaper``), so there the order is
+**Timers.** A timer that fires while connections are queued is handled after them: it waits at the end of ``fresh``, then at the
+end of ``backlog``, so for at most one request of each connection in each queue. If it fires late, because the process was
+stopped or got no processor, the loop polls the sockets first, so that no member is removed whose heartbeat is waiting there.
+Kafka's timers have threads of their own (``SystemTimerReaper``), so there the order is
 random.
 """
 
@@ -66,7 +67,7 @@ class UnexpectedError(NamedTuple):
     request: Any
 
 
-class ServingLoop:
+class RequestProcessor:
     """Connects the connections of a server with its cluster. ``listeners`` are called with every emitted event."""
 
     def __init__(

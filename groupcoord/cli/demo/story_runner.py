@@ -97,7 +97,7 @@ class StoryError(Exception):
     """The story cannot go on; the text says why."""
 
 
-class StoryMonitor:
+class StoryRunner:
     """Collects events and the consumers' output. ``tell`` is called with each event in order, and returns whether it printed
     something; then it pauses for ``breath_s`` seconds, so that the audience can follow."""
 

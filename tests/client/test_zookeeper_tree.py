@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
+from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
@@ -58,7 +58,7 @@ def quorum(error: ErrorCode = ErrorCode.NONE) -> DescribeQuorumResponse:
 
 
 def test_the_paths_are_those_of_zookeeper() -> None:
-    assert list(cluster_tree(metadata(), quorum())) == [
+    assert list(zookeeper_tree(metadata(), quorum())) == [
         "/",
         "/brokers",
         "/brokers/ids",
@@ -79,7 +79,7 @@ def test_the_paths_are_those_of_zookeeper() -> None:
 
 
 def test_a_broker_is_told_with_its_endpoint_and_rack() -> None:
-    tree = cluster_tree(metadata(), quorum())
+    tree = zookeeper_tree(metadata(), quorum())
     assert tree["/brokers/ids/2"] == {
         "version": 5,
         "host": "kafka-2",
@@ -103,7 +103,7 @@ def test_topics_have_their_assignment_and_partitions_their_state() -> None:
     reassignments = ListPartitionReassignmentsResponse(
         topics=(OngoingTopicReassignment(name="orders", partitions=(ongoing, other)),)
     )
-    tree = cluster_tree(metadata(), quorum(), reassignments)
+    tree = zookeeper_tree(metadata(), quorum(), reassignments)
     assert tree["/brokers/topics/orders"] == {
         "version": 3,
         "topic_id": "in4ffFSlTw6KLk2fahssPQ",
@@ -114,12 +114,12 @@ def test_topics_have_their_assignment_and_partitions_their_state() -> None:
     state = {"controller_epoch": 5, "leader": 2, "version": 1, "leader_epoch": 4, "isr": [2, 10]}
     assert tree["/brokers/topics/orders/partitions/0/state"] == state
     assert tree["/brokers/topics/orders/partitions/10/state"]["leader"] == -1
-    assert cluster_tree(metadata())["/brokers/topics/orders"]["adding_replicas"] == {}
+    assert zookeeper_tree(metadata())["/brokers/topics/orders"]["adding_replicas"] == {}
 
 
 def test_a_topic_of_an_old_broker_has_no_id() -> None:
     topic = MetadataResponseTopic(name="orders", topic_id=None, partitions=())
-    assert "topic_id" not in cluster_tree(metadata(topics=(topic,)))["/brokers/topics/orders"]
+    assert "topic_id" not in zookeeper_tree(metadata(topics=(topic,)))["/brokers/topics/orders"]
 
 
 def test_the_controller_is_the_leader_of_the_quorum_or_the_broker_that_metadata_names() -> None:
@@ -128,26 +128,26 @@ def test_the_controller_is_the_leader_of_the_quorum_or_the_broker_that_metadata_
         (None, (2, -1)),
         (quorum(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (2, -1)),
     ):
-        tree = cluster_tree(metadata(), asked)
+        tree = zookeeper_tree(metadata(), asked)
         assert (tree["/controller"]["brokerid"], tree["/controller_epoch"]) == expected
-    assert "/controller" not in cluster_tree(metadata(controller_id=-1))
-    assert cluster_tree(metadata(), quorum())["/cluster/id"] == {"version": "1", "id": "abc"}
+    assert "/controller" not in zookeeper_tree(metadata(controller_id=-1))
+    assert zookeeper_tree(metadata(), quorum())["/cluster/id"] == {"version": "1", "id": "abc"}
 
 
 def test_a_part_of_the_tree() -> None:
-    tree = cluster_tree(metadata(), quorum())
+    tree = zookeeper_tree(metadata(), quorum())
     assert tree.children() == ["brokers", "cluster", "controller", "controller_epoch"]
     assert tree.children("/brokers/ids") == ["2", "10"]
     assert list(tree.tree("/brokers/ids")) == ["/brokers/ids", "/brokers/ids/2", "/brokers/ids/10"]
     first, second = tree.text("/cluster").splitlines()
     assert first == "/cluster"
     assert second == '/cluster/id {"version":"1","id":"abc"}'
-    assert repr(tree) == "<ClusterTree of 16 paths>"
+    assert repr(tree) == "<ZooKeeperTree of 16 paths>"
     assert json.loads(json.dumps(tree.tree())) == tree
 
 
 def test_what_is_not_there_says_what_is() -> None:
-    tree = cluster_tree(metadata(), quorum())
+    tree = zookeeper_tree(metadata(), quorum())
     assert "/brokers/ids/3" not in tree
     for path, there in {
         "/brokers/ids/3": "/brokers/ids has 2, 10",
@@ -157,4 +157,4 @@ def test_what_is_not_there_says_what_is() -> None:
     }.items():
         with pytest.raises(KeyError, match=f"there is no {path}; {there}"):
             tree.tree(path)
-    assert isinstance(tree, ClusterTree)
+    assert isinstance(tree, ZooKeeperTree)

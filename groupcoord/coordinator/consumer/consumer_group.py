@@ -8,7 +8,7 @@ Sources: ``ConsumerGroup``; ``GroupMetadataManager``: ``classicGroupJoinToConsum
 import dataclasses
 from collections.abc import Iterable
 
-from groupcoord.coordinator.classic.classic_group_state import CONSUMER_PROTOCOL_TYPE
+from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.consumer import member_validation, migration
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.consumer.member_timers import JOIN, SYNC, ConsumerGroupSessions

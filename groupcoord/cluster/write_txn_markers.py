@@ -1,4 +1,5 @@
-"""Writes transaction markers, and verifies that a partition of ``__consumer_offsets`` is in a transaction.
+"""Writes transaction markers into partition logs, and verifies, before a transactional offset commit, that the transaction
+includes the group's partition of ``__consumer_offsets`` (KIP-890).
 
 Markers come from the transaction coordinator, or in WriteTxnMarkers requests. They are written with acks=all: the sender gets
 the result when all in-sync replicas have them. In a partition of ``__consumer_offsets`` the marker commits or drops pending

@@ -1,15 +1,15 @@
-"""Reads the ``ClusterTree`` of a running cluster over the network; blocking, for ``groupcoord cluster tree``."""
+"""Reads the ``ZooKeeperTree`` of a running cluster over the network; blocking, for ``groupcoord cluster tree``."""
 
 import asyncio
 from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.client.client_errors import BrokerError, UnsupportedVersionError
-from groupcoord.client.cluster_tree import ClusterTree, cluster_tree
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member.request_builders import metadata_request
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.option_parsing import Address
+from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -29,7 +29,7 @@ METADATA_QUORUM = DescribeQuorumRequest(
 """The request for the active controller of a KRaft cluster."""
 
 
-class ClusterTreeReader:
+class ZooKeeperTreeReader:
     """Reads the tree of the cluster of the ``bootstrap`` brokers. Use it as a context manager."""
 
     def __init__(self, bootstrap: tuple[Address, ...]) -> None:
@@ -52,15 +52,15 @@ class ClusterTreeReader:
         self._runner.run(self._cluster.close())
         self._runner.close()
 
-    def read(self) -> ClusterTree:
+    def read(self) -> ZooKeeperTree:
         """The tree as it is now. Raises DisconnectedError, UnsupportedVersionError, BrokerError."""
         return self._runner.run(self._read())
 
-    async def _read(self) -> ClusterTree:
+    async def _read(self) -> ZooKeeperTree:
         metadata = await self._cluster.request_any(metadata_request(None))
         if metadata.error_code:
             raise BrokerError(ErrorCode(metadata.error_code), "the metadata of all topics")
-        return cluster_tree(
+        return zookeeper_tree(
             metadata,
             await self._if_served(METADATA_QUORUM),
             await self._if_served(ListPartitionReassignmentsRequest(topics=None)),

@@ -1,10 +1,14 @@
-"""ClassicGroup: the implementation of Group (offset validation, description, deletion, loading) for classic groups."""
+"""ClassicGroup: the implementation of Group (offset validation, description, deletion, loading) for classic groups.
+
+Members, generation and state are in ``classic_group_members``; the requests of members in ``join``, ``sync``, ``heartbeat``
+and ``leave``.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.classic_group_state import (
+from groupcoord.coordinator.classic.classic_group_members import (
     COMMIT_ANSWERS,
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
