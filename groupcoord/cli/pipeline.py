@@ -23,7 +23,7 @@ from groupcoord.cli.main import complain, main
 from groupcoord.cli.option_types import is_number, listen_address
 from groupcoord.page.html_embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.open_transactions import HANGING_AFTER_S
+from groupcoord.pipeline.hanging_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.report.report_model import DETAILED
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT
@@ -217,8 +217,8 @@ def _run(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.report.report_files import ENTRY  # noqa: PLC0415
     from groupcoord.pipeline.run import RunOptions, run_pipeline  # noqa: PLC0415
     from groupcoord.pipeline.run_output import RunOutput, refuse_unwritable  # noqa: PLC0415
+    from groupcoord.pipeline.sources.end_offsets import ends_of_file  # noqa: PLC0415
     from groupcoord.pipeline.sources.factory import plan_source  # noqa: PLC0415
-    from groupcoord.pipeline.sources.topic_ends import ends_of_file  # noqa: PLC0415
     from groupcoord.pipeline.spark_session import chosen_master, is_one_machine  # noqa: PLC0415
 
     built_page(ENTRY)  # raises before Spark has done any work if the page is not built
@@ -322,16 +322,16 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
 
 def _print_report(report: "Report", directory: str, form: str) -> None:
     """Print the result on stdout, in a few lines or as one JSON document, and on stderr what could not be read."""
-    from groupcoord.pipeline.report.report_text import outcome_line, remark_lines  # noqa: PLC0415 - of the extra
+    from groupcoord.pipeline.report.terminal_summary import summary_line, warning_lines  # noqa: PLC0415 - of the extra
 
-    for line in remark_lines(report.quality):
+    for line in warning_lines(report.quality):
         _say(line)
     if form == "json":
         from groupcoord.pipeline.report.report_files import report_to_json  # noqa: PLC0415 - not every command needs it
 
         sys.stdout.write(report_to_json(report))
         return
-    print(outcome_line(report))
+    print(summary_line(report))
     print(f"tables in {directory}/tables, report in {directory}/{PAGE}")
 
 

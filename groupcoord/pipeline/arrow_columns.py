@@ -1,7 +1,7 @@
-"""Arrow columns: the types of ``schemas.py`` as Arrow has them, and bytes in columns, read many at a time with numpy.
+"""Helpers for Arrow columns: the types of ``schemas.py`` in Arrow, and vectorised reads of numbers and bytes with numpy.
 
-A number at many places is one look into the buffer; a piece of bytes at many places is a view of it, copied once in C++. So a
-million records cost a fraction of a second, where a loop in Python costs seconds.
+Numbers are read at many positions by one numpy indexing; byte strings become views into the buffer, which Arrow copies once in
+C++. So a million records take a fraction of a second, where a loop in Python takes seconds.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import pyarrow as pa
 from groupcoord.pipeline.schemas import ColumnSchema
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-"""Spark's timestamp, as it comes from and goes to Python functions."""
+"""The Arrow type of Spark's timestamps in Python functions."""
 _SIMPLE: dict[str, Any] = {
     "smallint": pa.int16(),
     "int": pa.int32(),
@@ -27,7 +27,7 @@ _SIMPLE: dict[str, Any] = {
 
 
 def arrow_type(ddl: str) -> Any:
-    """The type that ``ddl`` is, in Spark's words: ``array<struct<topic:string,partitions:array<int>>>``."""
+    """The Arrow type for ``ddl``, a type in Spark's DDL: ``array<struct<topic:string,partitions:array<int>>>``."""
     if ddl.startswith("array<"):
         return pa.list_(arrow_type(ddl[6:-1]))
     if ddl.startswith("struct<"):
@@ -37,17 +37,17 @@ def arrow_type(ddl: str) -> Any:
 
 
 def arrow_schema(columns: tuple[ColumnSchema, ...]) -> Any:
-    """The schema that ``columns`` are."""
+    """The Arrow schema of ``columns``."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
 
 
 def struct_of(columns: tuple[ColumnSchema, ...]) -> str:
-    """``columns`` as one type: ``struct<…>``."""
+    """The type of a struct of ``columns``, in Spark's DDL: ``struct<…>``."""
     return f"struct<{','.join(f'{column.name}:{column.type}' for column in columns)}>"
 
 
 def _parts(ddl: str) -> list[str]:
-    """``ddl``, cut at the commas that are in no further brackets."""
+    """``ddl``, split at its top-level commas, those outside of nested brackets."""
     parts, depth = [""], 0
     for character in ddl:
         depth += {"<": 1, ">": -1}.get(character, 0)
@@ -59,30 +59,31 @@ def _parts(ddl: str) -> list[str]:
 
 
 PADDING = 32
-"""The number of zero bytes behind the data, so that a read a little beyond its end needs no check."""
+"""How many zero bytes are appended to the data, so that reads a little beyond its end need no bounds check."""
 
 SHORT_VIEW = 12
-"""The longest value that a binary view holds itself; of a longer one it holds four bytes and the place of the rest."""
+"""The longest value that an Arrow binary view holds inline; of a longer one it holds the first four bytes and a buffer
+position."""
 _VIEW = np.dtype([("size", "<i4"), ("head", "<u8"), ("tail", "<u4")])
 _ONE = np.uint64(1)
 
 
 PART = 1_000
-"""The most rows that become Python objects at a time, which take ten times the memory."""
+"""The most rows that are converted to Python objects at a time: as objects they take ten times the memory."""
 
 
 def parts(batch: Any) -> Iterator[Any]:
-    """``batch``, cut into small ones."""
+    """Slices of ``batch`` of at most PART rows."""
     return (batch.slice(first, PART) for first in range(0, len(batch), PART))
 
 
 def padded(data: Any) -> Any:
-    """``data``, an array of bytes, with zeros behind it."""
+    """``data``, an array of bytes, followed by PADDING zeros."""
     return np.concatenate([data, np.zeros(PADDING, np.uint8)])
 
 
 def buffer_of(column: Any) -> tuple[Any, Any]:
-    """Where each value of a binary column begins, and at last where the last one ends; and their bytes, padded."""
+    """The offsets of a binary column (where each value begins, then the end of the last one), and its bytes, padded."""
     offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
     offsets = offsets.astype(np.int64)
     data = np.frombuffer(column.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
@@ -131,12 +132,12 @@ def slices(data: Any, starts: Any, sizes: Any) -> Any:
 
 
 def _low_bits(sizes: Any) -> Any:
-    """Masks of that many bytes."""
+    """Masks for the lowest ``sizes`` bytes of a uint64."""
     return (_ONE << (8 * sizes).astype(np.uint64)) - _ONE
 
 
 def strings(values: Any) -> tuple[Any, Any]:
-    """A binary array as strings, and which of them are UTF-8; the others are empty strings."""
+    """A binary array as strings, and a mask of the values that are valid UTF-8; the others become empty strings."""
     try:
         return values.cast(pa.string()), np.ones(len(values), bool)
     except pa.ArrowInvalid:
@@ -161,6 +162,6 @@ LATEST_MS = 253_402_300_799_999
 
 
 def timestamps(milliseconds: Any, missing: Any) -> Any:
-    """Times as Spark takes them; null where ``missing``, the nearest that a calendar has where there is none."""
+    """Kafka's milliseconds as Spark's timestamps: null where ``missing``, and clamped to the years 1 to 9999."""
     micros = np.clip(milliseconds, EARLIEST_MS, LATEST_MS).astype(np.int64) * 1000
     return pa.array(micros, pa.int64(), mask=missing).cast(TIMESTAMP)

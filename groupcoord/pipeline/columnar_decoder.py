@@ -1,4 +1,5 @@
-"""How a log is decoded: the commits, which are nearly all of any log, many at a time with numpy; the other records one by one.
+"""Decodes ``__consumer_offsets`` in bulk: offset commits, nearly all records of such a log, are vectorised with numpy; all
+other records are decoded one by one.
 
 A commit is a record of type 0 or 1 whose value has a version from 0 to 4. A record that is not exactly as Kafka writes it (a
 length that does not fit, bytes left over, an unknown version or tag, a name that is not UTF-8) is left to
@@ -41,14 +42,15 @@ from groupcoord.pipeline.schemas import (
 from groupcoord.protocol.coordinator_records.record_formatting import id_text
 
 SMALLEST_KEY = 10
-"""Type, two empty names, partition."""
+"""The bytes of the shortest key of a commit: record type, two empty names, partition."""
 _TOPIC_ID_BYTES = 16
 _ONE_TAG_TOPIC_ID = 0x010010
-"""One tagged field, its number 0, its size 16."""
+"""The bytes before the only tagged field, a topic id: one field, tag 0, size 16."""
 
 
 class CommitKeys(NamedTuple):
-    """What the keys say; rows that are no keys of commits have ``fine`` false, and anything else in the other columns."""
+    """Decoded keys of commits. Where a row is no valid key of a commit, ``fine`` is false and the other columns are
+    undefined."""
 
     fine: Any
     group: Any
@@ -57,14 +59,15 @@ class CommitKeys(NamedTuple):
 
 
 class CommitValues(NamedTuple):
-    """What the values say; rows that are no values of commits have ``fine`` false. A tombstone is fine and has nulls."""
+    """Decoded values of commits. Where a row is no valid value of a commit, ``fine`` is false; a tombstone is fine and has
+    nulls."""
 
     fine: Any
     columns: list[Any]
 
 
 def decode_keys(column: Any) -> CommitKeys:
-    """The keys of commits in ``column``. Keys repeat thousands of times: each is looked at once."""
+    """Decode the keys in ``column``. A key repeats thousands of times, so each distinct one is decoded once."""
     encoded = pc.dictionary_encode(column)
     distinct, rows = encoded.dictionary, encoded.indices
     if len(distinct) == 0:
@@ -92,11 +95,11 @@ def decode_keys(column: Any) -> CommitKeys:
 
 
 def decode_values(column: Any) -> CommitValues:
-    """The values of commits in ``column``, as the columns of ``commits`` from ``committed_offset`` on."""
+    """Decode the values in ``column`` into the columns of ``commits`` from ``committed_offset`` on."""
     null = np.asarray(column.is_null())
     offsets, data = buffer_of(column)
     size = offsets[1:] - offsets[:-1]
-    start = np.where(null, len(data) - 32, offsets[:-1])  # a tombstone reads the zeros behind the end
+    start = np.where(null, len(data) - 32, offsets[:-1])  # for a tombstone, zeros of the padding are read
     end = np.where(null, start, offsets[1:])
     version = np.where(null, 0, numbers_at(data, start, ">i2")).astype(np.int16)
     fine = null | ((size >= 2) & (version >= 0) & (version <= 4))
@@ -141,10 +144,10 @@ def decode_values(column: Any) -> CommitValues:
 
 
 def _text(data: Any, position: Any, compact: Any, fine: Any) -> tuple[Any, Any, Any]:
-    """Where the metadata begins, how long it is, and whether that could be read.
+    """The position and the length of the metadata string, and whether its length could be read.
 
-    Its length is an int16, or from version 4 on a varint that is one more, of at most three bytes: Kafka keeps metadata below
-    ``offset.metadata.max.bytes``, and no string is longer than an int16 says.
+    The length is an int16; from version 4 on it is an unsigned varint of length + 1 (a compact string). Three bytes of it are
+    enough: Kafka limits metadata to ``offset.metadata.max.bytes``, and no string is longer than an int16 allows.
     """
     position = np.where(fine, position, 0)
     first, second, third = (data[position + step].astype(np.int64) for step in range(3))
@@ -156,14 +159,14 @@ def _text(data: Any, position: Any, compact: Any, fine: Any) -> tuple[Any, Any, 
 
 
 def _id_texts(ids: Any) -> Any:
-    """Topic ids as Kafka writes them; there are few different ones. The id of zeros is none."""
+    """Topic ids as Kafka prints them; null for the zero id. There are few distinct ids, so each is formatted once."""
     encoded = pc.dictionary_encode(ids)
     texts = [id_text(uuid.UUID(bytes=value)) if any(value) else None for value in encoded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def undecoded(split: DataFrame) -> DataFrame:
-    """The records that the fast decoder left, as LOG."""
+    """The rows of SPLIT that were not decoded as commits, as LOG."""
     others = split.where("not is_commit")
     return others.select("*", F.unbase64("topic").alias("key"), F.unbase64("metadata").alias("value")).select(
         *LOG.names
@@ -171,7 +174,7 @@ def undecoded(split: DataFrame) -> DataFrame:
 
 
 def decode_rest(log: DataFrame) -> DataFrame:
-    """``log``, decoded record by record: as REST."""
+    """Decode ``log`` record by record, as REST."""
     return log.select(*LOG.names).mapInArrow(decode_batches, REST.ddl)
 
 
@@ -183,13 +186,13 @@ def table_of_rest(decoded: DataFrame, table: TableSchema) -> DataFrame:
 
 
 def commits(split: DataFrame, decoded: DataFrame) -> DataFrame:
-    """All commits: those decoded at once, and the odd ones."""
+    """All commits: those decoded with numpy (in ``split``), and those decoded one by one (in ``decoded``)."""
     return split.where("is_commit").select(*COMMITS.names).unionByName(table_of_rest(decoded, COMMITS))
 
 
 WHERE = COMMITS.columns[:3]
 PLACES = [column.name for column in WHERE]
-"""Where a record is: the first columns of every table of records."""
+"""The columns that locate a record: the first ones of every table of records."""
 
 SPLIT = table_schema(
     """
@@ -202,7 +205,7 @@ SPLIT = table_schema(
 
 
 def is_of_places(batch: Any) -> bool:
-    """Does ``batch``, from a source, only say where records are?"""
+    """Has ``batch``, from a source, only the columns PLACES? It then locates records that are hidden."""
     return bool(batch.num_columns == len(PLACES))
 
 
@@ -210,7 +213,7 @@ OF_RECORDS = {table.name: table for table in (COMMITS, GENERATIONS, MODERN_RECOR
 """The tables that records belong to: each record of the log is a row of one of them."""
 REST = TableSchema(
     "rest",
-    "The other records, decoded: the column with the name of their table is not null.",
+    "The other records, decoded: only the column named after the record's table is not null.",
     ("log_partition", "log_offset"),
     (
         *WHERE,
@@ -232,7 +235,8 @@ def split_batch(batch: Any) -> tuple[Any, Any]:
 
 
 def split_batches(batches: Iterator[Any]) -> Iterator[Any]:
-    """Split record batches of LOG, as batches of SPLIT: of each the commits, then the others; and those of PLACES."""
+    """Convert record batches of LOG or PLACES to SPLIT: for each batch of LOG one of the commits, then one of the other
+    records."""
     schema = arrow_schema(SPLIT.columns)
     for batch in filter(len, batches):
         if is_of_places(batch):
@@ -252,13 +256,13 @@ def split_batches(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _as_text(column: Any) -> Any:
-    """Bytes in Base64."""
+    """A binary column as Base64 strings."""
     found = [None if value is None else b2a_base64(value, newline=False).decode() for value in column.to_pylist()]
     return pa.array(found, pa.string())
 
 
 def decode_records(others: Any) -> Iterator[tuple[TableSchema, Any]]:
-    """The records of ``others``, a batch of LOG, decoded one by one: batches of the tables that they belong to."""
+    """Decode the records of ``others``, a batch of LOG, one by one: pairs of a table and a batch of its rows."""
     for batch in parts(others):
         rows: dict[str, list[dict[str, Any]]] = {}
         numbers: dict[str, list[int]] = {}

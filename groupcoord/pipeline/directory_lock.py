@@ -1,4 +1,4 @@
-"""Who may write to a directory: on a local disk one process at a time."""
+"""A lock on an output directory: on a local disk only one process at a time may write to it."""
 
 from typing import IO
 
@@ -9,15 +9,16 @@ _LOCK = ".lock"
 
 
 class DirectoryLock:
-    """The lock of a local directory. The system releases it when the process ends, in whatever way."""
+    """The lock of a local directory. The operating system releases it when the process ends, however it ends."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
 
     def take(self, files: HadoopFiles, root: str, what: str) -> bool:
-        """Lock ``root``, in which a ``what`` is to write; returns whether its ``files`` are on a local disk, where that can be.
+        """Lock ``root``, where a ``what`` (a run, a watch) will write. Returns False, without a lock, if it is not on a local
+        disk.
 
-        Raises PipelineError if another process has it.
+        Raises PipelineError if another process holds the lock.
         """
         path = files.local(_LOCK)
         if path is None:
@@ -35,7 +36,7 @@ class DirectoryLock:
         return True
 
     def let_go(self) -> None:
-        """Release it."""
+        """Release the lock."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""What stops a run, and what a source reports without stopping it."""
+"""PipelineError, which stops a run, and SourceWarning, which a source reports without stopping it."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Files in a directory, in HDFS or in an object store: whatever Hadoop's file systems, which Spark brings, can reach."""
+"""File operations on local disks, HDFS and object stores, through the Hadoop FileSystem API that Spark brings."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from groupcoord.pipeline.schemas import TableSchema
 
 _ANY_COLUMN = "any boolean"
-"""A count reads no column, but Spark wants to be told of one, or it would look for the schema in a file."""
+"""A schema for counting rows: no column is read, but without a schema Spark would open a file to infer one."""
 
 
 class HadoopFiles:
@@ -26,35 +26,36 @@ class HadoopFiles:
         self._system: Any = self._path("").getFileSystem(self._configuration)
 
     def exists(self, path: str) -> bool:
-        """Is there a file or directory?"""
+        """Is there a file or directory at ``path``?"""
         return bool(self._system.exists(self._path(path)))
 
     def is_file(self, path: str) -> bool:
-        """Is it a file?"""
+        """Is ``path`` a file?"""
         return bool(self._system.isFile(self._path(path)))
 
     def names(self, path: str) -> list[str]:
-        """The names of what is in a directory."""
+        """The names of the entries of a directory."""
         return [status.getPath().getName() for status in self._system.listStatus(self._path(path))]
 
     def make_directory(self, path: str) -> bool:
-        """Make a directory and those above it; returns whether it is there."""
+        """Create a directory and its parents; returns whether it exists then."""
         return bool(self._system.mkdirs(self._path(path)))
 
     def make_parent(self, path: str) -> None:
-        """Make the directory that ``path`` is in."""
+        """Create the parent directory of ``path``."""
         self._system.mkdirs(self._path(path).getParent())
 
     def delete(self, path: str) -> None:
-        """Delete a file or a directory with all that is in it, if it is there."""
+        """Delete a file, or a directory and everything in it; nothing happens if it does not exist."""
         self._system.delete(self._path(path), True)  # noqa: FBT003 - Java's signature
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename a file or directory; returns whether that could be done."""
+        """Rename a file or directory; returns whether that succeeded."""
         return bool(self._system.rename(self._path(source), self._path(target)))
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file over another in one step. A local disk does so anyway; HDFS must be told."""
+        """Rename a file over another one atomically. Local file systems do so by default; on HDFS the option OVERWRITE is
+        needed."""
         if self.rename(source, target):
             return
         hadoop, goal = self._java.org.apache.hadoop.fs, self._path(target)
@@ -63,11 +64,11 @@ class HadoopFiles:
         hadoop.FileContext.getFileContext(goal.toUri(), self._configuration).rename(self._path(source), goal, overwrite)
 
     def read_text(self, path: str) -> str:
-        """The text of a file."""
+        """The content of a file as text."""
         return self.read_bytes(path).decode()
 
     def read_bytes(self, path: str) -> bytes:
-        """What is in a file."""
+        """The content of a file."""
         stream = self._system.open(self._path(path))
         try:
             return bytes(stream.readAllBytes())
@@ -75,11 +76,11 @@ class HadoopFiles:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a file, over another one if there is one."""
+        """Write a text file; an existing one is overwritten."""
         self.write_bytes(path, text.encode())
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Write a file, over another one if there is one, and make the directory that it is in."""
+        """Write a file and create its parent directory; an existing file is overwritten."""
         stream = self._system.create(self._path(path), True)  # noqa: FBT003 - Java's signature
         try:
             stream.write(bytearray(content))
@@ -87,19 +88,19 @@ class HadoopFiles:
             stream.close()
 
     def delete_checksum(self, path: str) -> None:
-        """Delete the file of checksums that Hadoop keeps beside a local file."""
+        """Delete the checksum file (``.NAME.crc``) that Hadoop keeps beside a local file."""
         folder, _, name = path.rpartition("/")
         self._system.delete(self._path(f"{folder}/.{name}.crc"), False)  # noqa: FBT003 - Java's signature
 
     def local(self, path: str) -> Path | None:
-        """``path`` on this machine's own file system; None if it is on another."""
+        """``path`` as a local path; None if it is not on the local file system."""
         if self._system.getUri().getScheme() != "file":
             return None
         return Path(self._system.makeQualified(self._path(path)).toUri().getPath())
 
     def parquet_rows(self, path: str) -> int:
-        """The number of rows of the Parquet files in a directory, which their footers have. On this machine they are read here;
-        elsewhere a job of Spark reads them, many at once, because each may take a tenth of a second."""
+        """The number of rows of the Parquet files in a directory, from their footers. Local footers are read in this process;
+        others by a Spark job in parallel, because each may take a tenth of a second."""
         folder = self.local(path)
         if folder is None:
             return self._spark.read.schema(_ANY_COLUMN).parquet(f"{self.root}/{path}").count()
@@ -110,7 +111,7 @@ class HadoopFiles:
 
 
 def java_reason(problem: Py4JJavaError) -> str:
-    """The first line of what Java says went wrong."""
+    """The first line of the Java exception's message, or else its class."""
     error = problem.java_exception
     return str(error.getMessage() or error.getClass().getSimpleName()).splitlines()[0]
 

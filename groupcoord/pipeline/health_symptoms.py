@@ -1,4 +1,4 @@
-"""What counts against the health of a group, and how much: the score of the table ``group_health`` is made of this."""
+"""The symptoms that make up a group's score in the table ``group_health``, and the points of each."""
 
 import math
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class HealthSymptom(NamedTuple):
-    """What counts against the health of a group: a column of ``group_health``, what it counts, its table, and its points.
+    """One symptom: its column of ``group_health``, what that counts, the table it is counted in, and its points.
 
-    ``among`` is the column of what there is of it: if that is known, its share counts, and not how many there are.
+    With ``among``, the column of a total, the share of that total counts instead of the number.
     """
 
     column: str
@@ -29,9 +29,9 @@ SYMPTOMS = (
     HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),
     HealthSymptom("rebalances", "rebalances", "rebalances", 1),
 )
-"""What the score of a group is made of. A symptom that a group shows n times gives ``points * log2(1 + n)``: once gives its
-points, three times twice as many, seven times three times as many. So a group with one symptom all day does not hide one with
-several at times. Of partitions the share counts: all of them late are one group that is late, and give the points once."""
+"""The symptoms of the score. A symptom that was seen n times adds ``points * log2(1 + n)``: its points if it was seen once,
+twice as many for three times, three times as many for seven times. So a group with one frequent symptom does not hide a group
+with several rare ones. For late and lost partitions n is the share of the group's partitions: if it is all of them, n is 1."""
 
 
 def score_parts(counts: Mapping[str, int]) -> dict[str, float]:

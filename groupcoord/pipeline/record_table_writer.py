@@ -1,9 +1,9 @@
-"""From a source to the tables of records: each record is read once, decoded, and written to the table it belongs to.
+"""Reads a source, decodes each record once, and writes it to its table: commits, generations, modern_records or bad_records.
 
-If all tasks run on this machine and write to its disk, they write the tables themselves with PyArrow: that is a quarter of the
-work of handing every row to Java. While they are at it they count, which saves two passes over all commits. Many tasks write at
-once and some may be retried, so a file counts only if the task that wrote it has ended and returned its name; other files are
-removed. Anywhere else Spark writes: first all commits, then the rest.
+If Spark runs in one process and writes to the local disk, its tasks write the Parquet files themselves with PyArrow, which
+takes a quarter of the time of passing every row to Java. They also compute the counts, which saves two passes over all
+commits. Tasks run in parallel and may be retried, so a file is kept only if the task that wrote it ended and returned its
+name; other files are removed. Everywhere else Spark writes: first all commits, then the other records.
 """
 
 import uuid
@@ -32,7 +32,7 @@ from groupcoord.pipeline.tables.log_coverage import BUCKETS, in_buckets, merge_b
 
 HIDDEN = TableSchema(
     "hidden",
-    "Where markers are, and records of transactions that were aborted or are open. Not kept.",
+    "The places of transaction markers, and of records of aborted or open transactions. Not kept.",
     ("log_partition", "log_offset"),
     columnar_decoder.WHERE,
 )
@@ -41,25 +41,25 @@ _WRITTEN_BY_TASKS = {
     **{table.name: table for table in (HIDDEN, BUCKETS, PARTIAL_STATISTICS)},
 }
 MERGE_AT = 200_000
-"""When partial sums have so many rows, they are merged."""
+"""Partial results with more rows than this are merged."""
 AT_ONCE_BYTES = 32 * 1024 * 1024
 """The size in memory of one row group of a file."""
 
 WRITTEN = table_schema("""
-    written by file: What a task reports when it ends: its files, and in one more row how many records it read.
-    file string: path in the folder; null: the row is about all that was read
+    written by file: What a task reports when it ends: a row for each file, and one row for all records it read.
+    file string: path in the folder; null: the row is about all records that were read
     rows bigint records: rows in that file, or records that were read
-    later bigint records: of the records that were read, those appended after what is asked for
+    later bigint records: of the records that were read, those appended after the time that was asked for
 """)
 
 
 def table_writer(
     open_batches: Callable[[Iterator[Any]], Iterator[Any]], folder: Path, codec: str, until: datetime | None
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A function that writes what ``open_batches`` gives, record batches of LOG, into ``folder``, and gives WRITTEN.
+    """Make a function that writes the record batches of LOG that ``open_batches`` yields into ``folder``, and yields WRITTEN.
 
-    In ``folder`` is a folder for each table of records that has any, and for the sums BUCKETS and PARTIAL_STATISTICS. What was
-    appended after ``until`` is counted and not written.
+    It creates a subfolder for each table that has rows, also for HIDDEN, BUCKETS and PARTIAL_STATISTICS. Records appended after
+    ``until`` are counted and not written.
     """
     schema = arrow_schema(WRITTEN.columns)
 
@@ -99,7 +99,7 @@ def table_writer(
 
 
 class _Sums:
-    """Partial sums, which ``merge`` makes one of."""
+    """Collects partial results; ``merge`` combines their rows by key."""
 
     def __init__(self, merge: Callable[[Any], Any]) -> None:
         self._merge = merge
@@ -107,7 +107,7 @@ class _Sums:
         self._rows = 0
 
     def add(self, found: Any) -> None:
-        """Some more; they do not pile up."""
+        """Add a partial result; all are merged whenever they have more than MERGE_AT rows."""
         self._found.append(found)
         self._rows += len(found)
         if self._rows > MERGE_AT:
@@ -115,13 +115,13 @@ class _Sums:
             self._rows = len(self._found[0])
 
     def batches(self) -> list[Any]:
-        """All together."""
+        """The merged result."""
         batches: list[Any] = self._merge(pa.concat_tables(self._found)).to_batches() if self._found else []
         return batches
 
 
 class WrittenRecords(NamedTuple):
-    """How many records were read, how many of these were later, and how many rows each table has."""
+    """How many records were read, how many of them were appended after the time asked for, and the rows of each table."""
 
     read: int
     later: int
@@ -129,7 +129,7 @@ class WrittenRecords(NamedTuple):
 
 
 def collect_written(run: Callable[[], Sequence[Any]], folder: Path) -> WrittenRecords:
-    """Let ``run`` write into ``folder``, and report rows of WRITTEN."""
+    """Call ``run``, which writes into ``folder`` and returns rows of WRITTEN; then remove files that no task reported."""
     folder.mkdir(parents=True)
     reported = run()
     names = {row["file"] for row in reported}
@@ -145,13 +145,13 @@ def collect_written(run: Callable[[], Sequence[Any]], folder: Path) -> WrittenRe
 
 
 def _until(batch: Any, until: datetime) -> Any:
-    """Without the records of ``batch`` that were appended after ``until``; those without a time are not later."""
+    """``batch`` without the records appended after ``until``; records without a time are kept."""
     appended = batch.column("append_ts")
     return batch.filter(pc.or_kleene(pc.less_equal(appended, pa.scalar(until, appended.type)), appended.is_null()))
 
 
 class _File:
-    """The Parquet file of one task for ``table``, which there is from the first row on: a context manager."""
+    """The Parquet file of one task for ``table``, created with its first row: a context manager."""
 
     def __init__(self, folder: Path, table: TableSchema, codec: str) -> None:
         self.name = f"{table.name}/part-{uuid.uuid4()}.parquet"
@@ -174,7 +174,7 @@ class _File:
                 self._writer.close()
 
     def add(self, batch: Any) -> None:
-        """Rows of the table."""
+        """Add rows; they are written when a row group is full."""
         if not len(batch):
             return
         self._waiting.append(batch)
@@ -193,7 +193,7 @@ class _File:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn an error of the disk into a PipelineError of one line."""
+        """Turn an OSError into a PipelineError."""
         try:
             yield
         except OSError as problem:
@@ -207,10 +207,11 @@ _REST = "rest"
 
 @dataclass(frozen=True)
 class DecodedLog:
-    """What was read and decoded: ``read`` records, of which ``later`` ones were appended after the moment that was asked for
-    and are in no table; ``rows`` says how many each table has. ``table`` puts one in its place and gives what can be read of
-    it; it must have rows. ``hidden`` (HIDDEN) is where transactions hide something; None: nowhere. ``buckets`` are BUCKETS
-    of all of that, and ``statistics`` is what PARTIAL_STATISTICS are staged as; None: nobody has counted."""
+    """The result of reading a source. ``read`` is the number of records, ``later`` the number of those that were appended after
+    the time asked for and are in no table, ``rows`` the number of rows of each table. ``table`` moves a table that has rows to
+    its final place and returns it. ``hidden`` has the places of hidden records and markers (HIDDEN); None if there are none.
+    ``buckets`` are the BUCKETS of everything, and ``statistics`` is the name that PARTIAL_STATISTICS are staged under; both are
+    None if they were not computed while writing."""
 
     read: int
     later: int
@@ -222,7 +223,7 @@ class DecodedLog:
 
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
-    """Read and decode all records of ``plan`` that were appended ``until`` then; None: all."""
+    """Read and decode the records of ``plan`` that were appended up to ``until``; all of them if that is None."""
     folder, codec = output.local_stage(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
     if folder is not None and codec is not None:
         return _by_tasks(spark, plan, output, until, folder, codec)
@@ -286,7 +287,7 @@ def _by_spark(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: d
         return output.append(columnar_decoder.table_of_rest(rest, COMMITS), COMMITS) if rare[COMMITS.name] else adopted
 
     rows = rare | {COMMITS.name: commits + rare[COMMITS.name]}
-    # It is put aside: other parts of what it is among are moved to their places.
+    # A copy, because adopting the commits moves files out of the staged directory that these rows are in.
     hidden = output.stage(
         output.staged(_SPLIT, StructType.fromDDL(columnar_decoder.SPLIT.ddl))
         .where("is_commit is null")

@@ -1,4 +1,4 @@
-"""The whole job: a source is read once, decoded, and made into all tables."""
+"""The batch job of ``pipeline run``: reads and decodes a source once, derives all tables, and builds the report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.parallel_steps import ParallelSteps
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
-from groupcoord.pipeline.report.build_report import DETAILED, build_report
+from groupcoord.pipeline.report.build_report import build_report
+from groupcoord.pipeline.report.report_model import DETAILED
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
@@ -43,23 +44,23 @@ from groupcoord.pipeline.tables.consecutive_commits import (
 )
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.group_health import group_health
-from groupcoord.pipeline.tables.group_history import HISTORY, group_history, named, table_of_history, topic_names
 from groupcoord.pipeline.tables.log_coverage import buckets_of, log_partitions, merge_buckets, places_in
-from groupcoord.pipeline.tables.member_lives import members
+from groupcoord.pipeline.tables.member_events import members
+from groupcoord.pipeline.tables.modern_group_history import HISTORY, group_history, named, table_of_history, topic_names
 from groupcoord.pipeline.tables.offset_expiry import with_expiry
 from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, find_ownership_changes, ownership
 from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
 MOST_HELD_UP = 1000
-"""The most partitions with an open transaction that are told one by one."""
+"""The most partitions with an open transaction that get a row in ``source_warnings``."""
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What a run is to do. ``now``, for the status of lags, is the end of the log by default; ``replay_with`` are the
-    assignors of the tables ``what_if``; ``details`` is how many groups have a section of the report;
-    ``offsets_retention_ms`` counts instead of what the source knows of the cluster's."""
+    """Options of a run. ``now`` is the time at which lags are judged, by default the end of the log. ``replay_with`` are the
+    assignors of the tables ``what_if`` and ``what_if_summary``. ``details`` is how many groups have a section of the report.
+    ``offsets_retention_ms`` overrides the cluster's retention of offsets that the source reports."""
 
     as_of: datetime | None = None
     window: str = WINDOW
@@ -73,7 +74,7 @@ class RunOptions:
 def run_pipeline(
     spark: SparkSession, plan: SourcePlan, output: RunOutput, options: RunOptions, progress: RunProgress
 ) -> dict[str, Any]:
-    """Write all tables; returns the summary that is written beside them. Raises PipelineError."""
+    """Write all tables and the report; returns the summary (``run.json``). Raises PipelineError."""
     started = datetime.now(UTC)
     with ParallelSteps(lambda: spark.sparkContext.cancelJobsWithTag(_TAG)) as steps:
         job = _Job(spark, output, options, progress, steps)
@@ -101,7 +102,7 @@ def run_pipeline(
 
 
 class _Job:
-    """The steps of a run, each of which makes a table, or something that others read."""
+    """The steps of a run. Each step writes a table, or an intermediate result that other steps read."""
 
     def __init__(
         self, spark: SparkSession, output: RunOutput, options: RunOptions, progress: RunProgress, steps: ParallelSteps
@@ -112,13 +113,13 @@ class _Job:
         self._progress = progress
         self._steps = steps
         self._many = self._few = spark
-        """Sessions for queries over many rows, and over few."""
+        """The sessions for queries over many rows and over few rows."""
         self.now: datetime | None = options.now
         self._log_end: datetime | None = None
         self._warnings: list[SourceWarning] = []
 
     def records(self, plan: SourcePlan) -> None:
-        """Read, decode, count."""
+        """Read the source, and write the tables of records and what is counted over all of them."""
         if plan.survey is not None:
             with self._progress.step("look through the source"):
                 plan = plan.surveyed(self._spark)
@@ -151,7 +152,7 @@ class _Job:
             self._step("statistics", whole_statistics, records.statistics)
 
     def current(self) -> None:
-        """What the coordinator would know."""
+        """Add the steps of the current offsets and groups, as the coordinator would load them."""
         few = ("statistics", "generations")
         self._step("last-offsets", _last_offsets, "statistics", of=few[:1])
         self._step("last-groups", partial(latest_places, keys=["group"]), "generations", of=few[1:])
@@ -160,7 +161,7 @@ class _Job:
         self._step("current_groups", _current_groups, *groups, of=few)
 
     def rebalances(self) -> None:
-        """What became of the groups."""
+        """Add the steps of ownership, members, rebalances, storms and skew."""
         few = ["generations", "history"]
         self._step("owners", _of_all(find_ownership_changes), *GENERATIONS_OF_ALL, only_with=GENERATIONS_OF_ALL)
         self._step("ownership", _ownership, "owners", "history", only_with=["owners", "history"])
@@ -171,7 +172,7 @@ class _Job:
         self._step("skew", _of_all(skew), *GENERATIONS_OF_ALL, of=few, only_with=GENERATIONS_OF_ALL)
 
     def commit_habits(self, plan: SourcePlan) -> None:
-        """How groups commit, and how far behind they are."""
+        """Add the steps of commit rates, gaps, pauses, zombies and lag."""
         self._step("commit_rates", partial(commit_rates, window=self._options.window), "commits", "statistics")
         ends, known = self._ends(plan)
         follow = partial(consecutive_commits, rows=self._steps.rows("commits"), recent=RECENT if ends or known else 0)
@@ -192,7 +193,7 @@ class _Job:
         self._step("lag", lags, "current_offsets", "current_groups", *followed, *ends, of=few)
 
     def modern(self) -> None:
-        """What became of the groups that are not classic."""
+        """Add the steps for consumer, share and streams groups: their history, generations and epochs."""
         if_any = ["modern_records"]
 
         def play(records: DataFrame, commits: DataFrame, generations: DataFrame) -> DataFrame:
@@ -204,7 +205,7 @@ class _Job:
             self._step(table.name, make, "history", of=["history"], only_with=if_any)
 
     def what_if(self) -> None:
-        """What other assignors would have done, if that is asked."""
+        """Add the steps that replay the groups with other assignors, if ``replay_with`` asks for them."""
         chosen = self._options.replay_with
         if not chosen:
             self._rows(schemas.WHAT_IF, [])
@@ -218,7 +219,7 @@ class _Job:
         self._step("what_if_summary", what_if_summary, "what_if")
 
     def group_health(self) -> None:
-        """What is to be said of the source, and what all tables say of each group."""
+        """Add the steps of source_warnings and group_health."""
         few = ["statistics", "generations"]
         self._step("partitions-of-groups", _partitions_of_groups, "statistics", "generations", "modern_records", of=few)
         ends = ["ends"] if self._has_asked_for_ends else []
@@ -238,8 +239,9 @@ class _Job:
         of: Sequence[str] = (),
         only_with: Sequence[str] = (),
     ) -> None:
-        """What ``make`` gives of ``inputs`` is written as ``name``, as soon as they are there. It has no rows if none of
-        ``only_with`` has. How many rows the tables ``of`` have says how the query is run: a few are not worth compiling it."""
+        """Add a step that writes the result of ``make(*inputs)`` as ``name`` as soon as the inputs are done. If none of
+        ``only_with`` has rows, the result is empty and ``make`` is not called. If the tables ``of`` have few rows in all, the
+        query is interpreted, not compiled."""
 
         def work() -> int:
             self._spark.sparkContext.addJobTag(_TAG)
@@ -256,23 +258,23 @@ class _Job:
         self._steps.add(name, work)
 
     def _rows(self, table: schemas.TableSchema, rows: list[Any]) -> None:
-        """A table of which all rows are here."""
+        """Write a table from ``rows`` in memory."""
         with self._progress.step(table.name) as told:
             told(self._output.put(_arrow(table, rows), table.name))
         self._steps.done(table.name, len(rows))
 
     def _choose_sessions(self, records: int) -> None:
-        """The session of the caller stays as it is."""
+        """Create the sessions of the steps for this number of records; the caller's session is not changed."""
         if records < SMALL:
             self._many = self._few = twin(self._spark, {**FOR_SMALL, MAP_HERE: "true"})
             return
-        # What a task has to hold stays the same, however long the log is.
+        # The more records, the more tasks: so the memory of a task does not depend on the length of the log.
         tasks = max(int(self._spark.conf.get(SHUFFLE_PARTITIONS)), records // ROWS_A_TASK)
         self._many = twin(self._spark, {SHUFFLE_PARTITIONS: str(tasks)})
         self._few = twin(self._many, INTERPRETED)
 
     def _counts(self, records: DecodedLog) -> None:
-        """What came in must have gone somewhere."""
+        """Check that every record that was read is in a table or was later than asked for; write ``record_counts``."""
         where = {name: self._steps.rows(name) for name in OF_RECORDS}
         out = sum(where.values()) + records.later
         if out != records.read:
@@ -310,9 +312,10 @@ class _Job:
         return F.col("append_ts").isNull() | (F.col("append_ts") <= F.lit(self._options.as_of))
 
     def _ends(self, plan: SourcePlan) -> tuple[list[str], DataFrame | None]:
-        """The step, if any, that asks the cluster where topics end; or else what is known."""
+        """The name of the step that asks the cluster for end offsets, if there is one; else END_OFFSETS of ``--end-offsets``,
+        if given."""
         known = self._ends_until_as_of()
-        # The ends of topics at a time in the past are unknown.
+        # With --as-of the cluster is not asked: it only knows the end offsets of now.
         self._has_asked_for_ends = known is None and plan.ends is not None and self._options.as_of is None
         if not self._has_asked_for_ends or plan.ends is None:
             self._rows(schemas.OPEN_TRANSACTIONS, [])
@@ -322,7 +325,7 @@ class _Job:
         return ["ends"], None
 
     def _ends_until_as_of(self) -> DataFrame | None:
-        """What ``--end-offsets`` says of the time until the moment that is asked for."""
+        """The end offsets of ``--end-offsets`` that were observed up to ``--as-of``."""
         if self._options.ends is None or self._options.as_of is None:
             return self._options.ends
         return self._options.ends.where(F.col("at") <= F.lit(self._options.as_of))
@@ -343,7 +346,7 @@ class _Job:
 
 
 _TAG = "groupcoord-pipeline"
-"""Of the jobs of steps, so that they can be ended."""
+"""The Spark job tag of all steps, by which they are cancelled."""
 HEALTH_TABLES = (
     "rebalances",
     "storms",
@@ -354,17 +357,17 @@ HEALTH_TABLES = (
     "current_groups",
     "log_partitions",
 )
-"""What ``group_health`` reads."""
+"""The tables that ``group_health`` reads."""
 
 
 GENERATIONS_OF_ALL = ("generations", "modern_generations")
-"""Those of classic groups, and those of others."""
+"""The generations of classic groups, and those of consumer, share and streams groups."""
 _EMPTY = {**schemas.TABLES, "history": HISTORY, "owners": OWNERSHIP_CHANGES}
-"""What a step without rows is a table of."""
+"""The schemas of steps that may be skipped, for their empty results."""
 
 
 def _of_all(make: Callable[..., Any]) -> Callable[..., Any]:
-    """``make`` of the generations of all groups, from GENERATIONS_OF_ALL."""
+    """Turn ``make``, which takes the generations of all groups, into a function of the two tables GENERATIONS_OF_ALL."""
     return lambda generations, modern, *more: make(of_all_kinds(generations, modern), *more)
 
 
@@ -394,7 +397,7 @@ def _zombies(
 
 
 def _last_offsets(statistics: DataFrame) -> DataFrame:
-    """Where the last record of each key of commits is."""
+    """The place of the last record of each group, topic and partition."""
     return latest_places(statistics.withColumnRenamed("last_record", "log_offset"), ["group", "topic", "partition"])
 
 
@@ -406,12 +409,12 @@ def _current_groups(statistics: DataFrame, generations: DataFrame, places: DataF
 
 
 def _partitions_of_groups(*tables: DataFrame) -> DataFrame:
-    """In which partitions of the log each group is."""
+    """The partitions of the log in which each group has records."""
     return reduce(DataFrame.union, (table.select("group", "log_partition") for table in tables)).distinct()
 
 
 def _arrow(table: schemas.TableSchema, rows: list[Any]) -> Any:
-    """``rows`` of ``table`` as a table of Arrow."""
+    """``rows`` of ``table`` as an Arrow table."""
     schema = arrow_schema(table.columns)
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
@@ -424,7 +427,7 @@ def _open_transactions(ends: DataFrame, current: DataFrame) -> Any:
 
 
 def _held_up(end: Row) -> SourceWarning:
-    """What is to be said of a partition of END_OFFSETS with an open transaction."""
+    """The warning about a partition of END_OFFSETS with an open transaction."""
     stable, producer, since = end["open_transaction"]
     behind = end["end_offset"] - stable
     who = "" if producer is None else f" of producer {producer}"

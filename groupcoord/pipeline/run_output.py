@@ -1,14 +1,14 @@
-"""The directory of a run: what is written goes aside first, and into its place only when all of it is whole.
+"""The output directory of ``pipeline run``: everything is staged first, and moved into place only when it is complete.
 
     tables/NAME/…     Parquet files
     report.json       the report
     report.html       the page that is rendered from it
     run.json          what was read, when, and how many rows each table has
 
-``--out`` may be a directory, HDFS or an object store. What a failed run has written is removed; the output of an earlier run
-stays until the new one is whole. ``run.json`` is there only while everything beside it is. On a local disk a second run at the
-same time is refused, and what a killed one has written the next one removes; elsewhere it cannot be told from a run that
-writes, and stays.
+``--out`` may be a directory, HDFS or an object store. A failed run removes what it wrote; the output of an earlier run
+stays until the new one is complete. ``run.json`` exists only while everything beside it is complete. On a local disk a second
+run at the same time is refused, and the staged files of a killed run are removed by the next one. Elsewhere a killed run cannot
+be told from one that is still writing, so its files stay.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from groupcoord.pipeline.spark_session import is_one_process
 
 CODEC = "spark.sql.parquet.compression.codec"
 CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
-"""Names that Spark has for compressions, and PyArrow's; of others Spark itself knows best what they mean."""
+"""Spark's names of compression codecs, and PyArrow's names of the same. With any other codec Spark writes the tables."""
 TABLES = "tables"
 STAGED = "staged"
 RUN = "run.json"
@@ -45,9 +45,10 @@ _BEGIN, PARTIAL = "run-", ".partial"
 
 
 def refuse_unwritable(out: Path, mark: str = RUN, what: str = "run") -> None:
-    """Raises PipelineError if a ``what``, which leaves the file ``mark``, cannot write to ``out``, a directory of this machine.
+    """Raise PipelineError if a ``what`` (a run, a watch) cannot write to the local directory ``out``: ``out`` is not
+    writable, or has tables but not the file ``mark`` that a ``what`` leaves. Other file systems are not checked.
 
-    No Spark is needed to know that.
+    This needs no Spark, so the error comes before Spark is started.
     """
     if "://" in str(out) or str(out).startswith("file:"):
         return
@@ -62,7 +63,7 @@ def refuse_unwritable(out: Path, mark: str = RUN, what: str = "run") -> None:
 
 
 class RunOutput:
-    """The directory ``root`` while a run writes to it: a context manager. Raises PipelineError if it cannot be written."""
+    """A context manager for writing the output directory ``root``. Raises PipelineError if it cannot be written."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.root = root.rstrip("/")
@@ -83,7 +84,7 @@ class RunOutput:
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
             if self._lock.take(self._files, self.root, "run"):
-                for name in left:  # of runs that were killed; one that was about to take its place takes it
+                for name in left:  # of killed runs; a complete one is first moved into place
                     if name in whole:
                         self._put_in_place(name)
                     self._files.delete(name)
@@ -95,25 +96,27 @@ class RunOutput:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(Py4JError):  # Java has ended, which is reported; the next run removes what is left
+        with contextlib.suppress(
+            Py4JError
+        ):  # Java has died, which is reported elsewhere; the next run removes the files
             self._files.delete(self._work)
         self._lock.let_go()
 
     def _left(self) -> list[str]:
-        """The directories of runs that write or were killed."""
+        """The staging directories of runs that are writing or were killed."""
         return [name for name in self._files.names("") if name.startswith(_BEGIN) and name.endswith(PARTIAL)]
 
     def write(self, frame: DataFrame, table: TableSchema) -> DataFrame:
-        """Write ``frame``, which must have exactly the columns of ``table``; returns the table, read back."""
+        """Write ``frame``, which must have exactly the columns of ``table``; returns the written table."""
         return self._write(frame, table, "errorifexists")
 
     def append(self, frame: DataFrame, table: TableSchema) -> DataFrame:
-        """Write ``frame`` behind the rows that ``table`` has already; returns all of them."""
+        """Append ``frame`` to ``table``; returns the whole table."""
         return self._write(frame, table, "append")
 
     def put(self, rows: Any, name: str) -> int:
-        """Write ``rows``, a DataFrame or a table of Arrow, as the table ``name``, or else as what later steps read and
-        that is removed at the end; returns how many there are."""
+        """Write ``rows``, a DataFrame or an Arrow table, and return their number. If ``name`` is not one of ``schemas.TABLES``,
+        they are an intermediate result, which is removed at the end of the run."""
         table = schemas.TABLES.get(name)
         path = self._staged(name) if table is None else self._table(table)
         if isinstance(rows, DataFrame):
@@ -129,7 +132,7 @@ class RunOutput:
         return len(rows)
 
     def get(self, name: str, spark: SparkSession) -> DataFrame:
-        """What was ``put`` as ``name``, in the session ``spark``."""
+        """Read what was ``put`` as ``name``, in the session ``spark``."""
         table = schemas.TABLES.get(name)
         if table is not None:
             return self._read(table, spark)
@@ -143,18 +146,18 @@ class RunOutput:
         return self._read(table)
 
     def stage(self, frame: DataFrame, name: str, *, partition_by: str | None = None) -> DataFrame:
-        """Write ``frame`` as something that later steps read and that is removed at the end."""
+        """Write ``frame`` as an intermediate result, which is removed at the end of the run; returns it, read back."""
         writer = frame.write if partition_by is None else frame.write.partitionBy(partition_by)
         writer.parquet(f"{self.root}/{self._staged(name)}")
         return self.staged(name, frame.schema)
 
     def staged(self, name: str, schema: StructType) -> DataFrame:
-        """What is staged as ``name``, without the parts that were adopted."""
+        """Read what is staged as ``name``, without the parts that were adopted."""
         self._schemas[name] = schema
         return self._spark.read.schema(schema).parquet(f"{self.root}/{self._staged(name)}")
 
     def local_stage(self, name: str) -> Path | None:
-        """The directory on this machine where ``name`` is to be staged; None if not all tasks see it there."""
+        """The local directory in which ``name`` is staged; None if it is not local, or Spark's tasks run in other processes."""
         return self._files.local(self._staged(name)) if is_one_process(self._spark.sparkContext.master) else None
 
     def staged_rows(self, name: str) -> int:
@@ -163,14 +166,14 @@ class RunOutput:
         return self._files.parquet_rows(path) if self._files.exists(path) else 0
 
     def reader(self) -> ArrowTableReader:
-        """Reads the tables that are written so far: in this process if it sees their files, else in Spark's tasks."""
+        """A reader of the tables written so far: it reads in this process if they are local, else in Spark's tasks."""
         folder = self._files.local(f"{self._work}/{TABLES}")
         if folder is not None and folder.is_dir():
             return ArrowTableReader(local_scan(folder))
         return ArrowTableReader(spark_scan(self._spark, f"{self.root}/{self._work}/{TABLES}"))
 
     def finish(self, summary: dict[str, Any], report: Report) -> None:
-        """All tables are whole: put them, ``report``, its page and ``summary`` in the place of those of an earlier run."""
+        """Write ``report``, its page and ``summary``, and replace the output of an earlier run by all of it and the tables."""
         self._files.write_text(f"{self._work}/{REPORT}", report_to_json(report))
         self._files.write_text(f"{self._work}/{PAGE}", render_page(report))
         self._files.write_text(f"{self._work}/{RUN}", json.dumps(summary, indent=2) + "\n")
@@ -178,15 +181,17 @@ class RunOutput:
         self._report = report
 
     def finished(self) -> Report:
-        """The report of the run, which must be finished."""
+        """The report of the run. Raises AssertionError before ``finish``."""
         if self._report is None:
             raise AssertionError("the run is not finished")
         return self._report
 
     def _put_in_place(self, work: str) -> None:
-        """Move what is whole in ``work`` out of it, ``RUN`` at last: as long as that is there, this can be gone on with.
+        """Move the complete output from ``work`` into place, ``run.json`` last: while that is still in ``work``, an interrupted
+        move can be continued.
 
-        Meanwhile there is no ``RUN``, by which a reader of an object store, where moving is copying, knows that it has to wait.
+        During the move ``run.json`` does not exist at the target. So readers can see that they have to wait: in an object store
+        a move is a copy and takes time.
         """
         if self._files.exists(f"{work}/{RUN}"):
             self._files.delete(RUN)

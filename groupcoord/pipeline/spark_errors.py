@@ -1,19 +1,21 @@
-"""What Spark says went wrong, in one sentence: what it says itself is hundreds of lines of Java's and Python's stacks."""
+"""Extracts the reason of a failed Spark job as one line from Spark's message, hundreds of lines of Java and Python stack
+traces."""
 
 import re
 
 _OF_PIPELINE = re.compile(r"(?:PipelineError|ClusterUnavailableError|OffsetOutOfRangeError): (.+)")
-"""What a task raised."""
+"""An error that the pipeline itself raised in a task."""
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Not enough space")
 _CAUSE = re.compile(r"^\s*Caused by: (?:[\w.$]+: )*(.+)", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:Error|Exception)(?:: .+)?)$", re.MULTILINE)
-"""The last line of a stack of Python."""
+"""The last line of a Python stack trace."""
 _CLASSES = re.compile(r"^: *(?:[\w.$]+: )*")
-"""What Java's messages begin with, where Python shows them."""
+"""The class names that Py4J puts before a Java message."""
 
 
 def plain_reason(problem: BaseException) -> str:
-    """Why it failed: what a task said, else the cause that Java names last, else the first line."""
+    """The reason in one line: the pipeline's own error, a full disk, the last error of Python or ``Caused by`` of Java, else
+    the first line of the message."""
     text = str(problem)
     if found := _OF_PIPELINE.search(text):
         return found[1]

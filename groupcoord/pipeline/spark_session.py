@@ -1,4 +1,4 @@
-"""The Spark session: the settings that the pipeline makes by default, on this machine or on a cluster."""
+"""Creates the Spark session with the pipeline's default settings, on this machine or on a cluster."""
 
 import contextlib
 import logging
@@ -25,38 +25,40 @@ from groupcoord.pipeline.schemas import TableSchema
 LOCAL = "local[*]"
 DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "false",  # a number that is too large is no reason to stop: logs hold what clients said
+    "spark.sql.ansi.enabled": "false",  # an overflow gives null instead of an error: clients may have written any number
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",  # 15 % faster than 10,000
     "spark.sql.maxConcurrentOutputFileWriters": "16",  # rows of several kinds are written without being sorted first
-    "spark.sql.autoBroadcastJoinThreshold": "32m",  # of files; in memory the same rows take ten times as much
+    "spark.sql.autoBroadcastJoinThreshold": "32m",  # the size of files; in memory the rows take ten times as much
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96, the default, is outdated and takes a third longer
 }
 SMALL = 200_000
-"""Below so many rows it takes longer to compile a query to Java than to interpret it."""
+"""Below this number of rows it takes longer to compile a query to Java bytecode than to interpret it."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 FOR_SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 MAP_HERE = "spark.groupcoord.mapHere"
-"""Of a session: do functions over Arrow run in this process? It takes a second until a task has a Python of its own."""
+"""A session setting: run Arrow functions in this process. Starting a Python worker for a task takes a second."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
-"""In the environment if ``spark-submit`` has started Java already."""
+"""The environment variable that is set if ``spark-submit`` has already started Java."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
 LOCAL_DEFAULTS = {
-    # Throughput counts, not latency. And when a stream fails, Spark looks for a class name in the
-    # whole text of the failure with a pattern that goes as deep as the text is long.
+    # ParallelGC: throughput counts, not latency. Stack size: when a stream fails, Spark searches the
+    # message with a regular expression that recurses as deep as the message is long.
     JAVA_OPTIONS: "-XX:+UseParallelGC -Xss16m",
     DRIVER_MEMORY: "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
 }
 QUICK = 2_000_000
-"""Below so many records it takes longer to compile Java well than to run it: a third of the processor time of a million."""
+"""Below this number of records Java's optimising compiler (C2) costs more time than it saves: a third of the processor time of
+a run on a million records."""
 QUICK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss16m"
 QUICK_JAVA_MEMORY = "-XX:MetaspaceSize=300m -XX:ReservedCodeCacheSize=128m -Xms1500m -Xmn800m"
-"""Java begins with less, and collects garbage each time before it takes more: a tenth of the processor time of a small log."""
+"""Initial sizes of Java's memory areas. By default they are smaller, and Java collects garbage before each time it grows them,
+which takes a tenth of the processor time of a run on a small log."""
 ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-"""If all processes are on this machine, no other machine must reach them."""
+"""Settings for when all processes are on this machine: Spark listens on the loopback address only."""
 
 
 _SILENCE = """\
@@ -70,8 +72,8 @@ appender.console.layout.pattern = %m%n
 appender.console.filter.none.type = ThresholdFilter
 appender.console.filter.none.level = off
 """
-"""For log4j; without an appender Spark would take its own configuration instead, and with another level than ``warn`` it would
-say that it sets this one."""
+"""A log4j configuration that prints nothing. It has an appender, because Spark replaces a configuration without one, and level
+``warn``, because Spark prints a message when it changes another level."""
 
 
 @contextlib.contextmanager
@@ -83,11 +85,11 @@ def session(
     is_verbose: bool = False,
     about: int | None = None,
 ) -> Iterator[SparkSession]:
-    """A session until the block ends. ``master`` None: where ``spark-submit`` says, or on all cores of this machine.
-    ``about`` is about how many records it is for, if that is known: Java is set up for so many.
+    """A context manager for a Spark session. If ``master`` is None, Spark runs where ``spark-submit`` says, or on all cores
+    of this machine. ``about`` is the approximate number of records, if known: Java is configured for it.
 
-    Unless it ``is_verbose``, Spark's log is silent: what goes wrong is raised. Raises PipelineError where there is no Java, or
-    Spark does not start.
+    Unless ``is_verbose``, Spark's log is silent; errors are raised. Raises PipelineError if there is no Java or Spark does not
+    start.
     """
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     is_submitted = _GATEWAY in os.environ
@@ -103,8 +105,10 @@ def session(
         settings[JAVA_OPTIONS] = (
             QUICK_JAVA_OPTIONS if DRIVER_MEMORY in conf else f"{QUICK_JAVA_OPTIONS} {QUICK_JAVA_MEMORY}"
         )
-        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JAVA_OPTIONS)  # of the Java that starts Java
-    settings["spark.ui.showConsoleProgress"] = "false"  # lines say how far it is
+        os.environ.setdefault(
+            "SPARK_LAUNCHER_OPTS", QUICK_JAVA_OPTIONS
+        )  # of Spark's launcher, a Java process of its own
+    settings["spark.ui.showConsoleProgress"] = "false"  # progress.py prints lines instead
     if packages:
         settings["spark.jars.packages"] = packages
     builder = SparkSession.builder.appName("groupcoord pipeline")
@@ -118,7 +122,7 @@ def session(
             quiet.write_text(_SILENCE, encoding="utf-8")
             settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
         if is_local and java is not None and JAVA_OPTIONS not in conf:
-            # What Java has to say of the archive would come on stdout.
+            # Java would print its messages about the archive on stdout.
             settings[JAVA_OPTIONS] += f" {class_archive_options(java)}{'' if is_verbose else ' -Xlog:disable'}"
         said = Path(folder) / "stderr.txt"
         is_silent = not is_verbose and not is_submitted
@@ -142,7 +146,7 @@ def session(
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], table: TableSchema) -> DataFrame:
-    """``frame`` after ``function``, which gives record batches of ``table``: in tasks, or in this process (MAP_HERE)."""
+    """Apply ``function``, which yields record batches of ``table``, to ``frame``: in tasks, or in this process (MAP_HERE)."""
     spark = frame.sparkSession
     if spark.conf.get(MAP_HERE, "false") == "false":
         return frame.mapInArrow(function, table.ddl)
@@ -151,7 +155,7 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[
 
 
 def twin(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """A session with the settings of ``spark`` and those of ``conf``; it leaves ``spark`` as it is."""
+    """A clone of the session ``spark`` with the settings ``conf`` on top; ``spark`` itself is not changed."""
     java: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001 - Python has no name for it
     made = SparkSession(spark.sparkContext, java)
     for name, value in conf.items():
@@ -160,15 +164,15 @@ def twin(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
 
 
 def chosen_master(master: str | None) -> str | None:
-    """Where Spark is to run if ``master`` was asked for; None: where ``spark-submit`` says."""
+    """The master URL: ``master`` if it is given, else SPARK_MASTER, else all local cores; None if ``spark-submit`` decides."""
     return master if master or _GATEWAY in os.environ else os.environ.get("SPARK_MASTER") or LOCAL
 
 
 @contextlib.contextmanager
 def _java_says_it_to(path: Path) -> Iterator[None]:
-    """What Java writes to stderr by itself, and not by its log, such as warnings of modules, goes to a file.
+    """Redirect what Java writes to stderr directly (not through its log), such as warnings about modules, to a file.
 
-    A process that is started in here has the file for its stderr until it ends.
+    A process that is started in the block keeps the file as its stderr until it ends.
     """
     sys.stderr.flush()
     before = os.dup(2)
@@ -182,17 +186,17 @@ def _java_says_it_to(path: Path) -> Iterator[None]:
 
 
 def is_one_process(master: str | None) -> bool:
-    """Whether everything runs in one process; ``local-cluster[…]`` is a cluster. None: where ``spark-submit`` says."""
+    """Does Spark run in one process? Not with ``local-cluster[…]``, and not if ``spark-submit`` decides (None)."""
     return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def is_one_machine(master: str | None) -> bool:
-    """Whether everything runs here, ``local-cluster[…]`` included."""
+    """Does all of Spark run on this machine? Also with ``local-cluster[…]``."""
     return master is not None and (is_one_process(master) or master.startswith("local-cluster["))
 
 
 def packed(folder: Path) -> Path:
-    """The package as a zip file, so that it comes to executors on which it is not installed."""
+    """Pack the package groupcoord into a zip file, for executors on which it is not installed."""
     root = Path(groupcoord.__file__).parent
     path = folder / "groupcoord.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

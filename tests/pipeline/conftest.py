@@ -30,7 +30,7 @@ PLAIN |= {
     "test_what_if_replay.py",
     "test_report_build.py",
     "test_report_page.py",
-    "test_report_text.py",
+    "test_terminal_summary.py",
 }
 collect_ignore_glob = ["tables/*", "sources/*", "watch/*"] if MISSING else []
 if MISSING:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report.build_report import DETAILED, LISTED, RANKED, build_report
+from groupcoord.pipeline.report.build_report import LISTED, RANKED, build_report
 from groupcoord.pipeline.report.group_details import COUNTED, MEMBERS, PARTITIONS, REBALANCES
 from groupcoord.pipeline.report.report_files import report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import (
+    DETAILED,
     AssignorPauses,
     AssignorResult,
     CommitPause,

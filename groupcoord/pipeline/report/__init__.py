@@ -1,5 +1,5 @@
-"""The report of a run: from its tables, a bounded amount of each, to one HTML page and one JSON document.
+"""The report of a run: a summary of bounded size of its tables, as a JSON document and an HTML page.
 
-``arrow_table_reader`` answers questions about the tables, from which ``build_report`` makes a ``report_model.Report``;
-``report_files`` writes that as JSON and HTML.
+``arrow_table_reader`` queries the tables, ``build_report`` builds a ``report_model.Report`` from the results, and
+``report_files`` writes it as JSON and HTML.
 """

@@ -1,7 +1,7 @@
-"""What the report asks of the tables of a run, read with Arrow: batch after batch in this process, or in the tasks of Spark.
+"""Queries the tables of a run for the report with Arrow: top rows, aggregates and histograms.
 
-Each batch becomes a partial result that is bounded (the first rows of it, or one row for each key), and partial results are
-merged in the same way wherever they come from. So memory stays small, however long the tables are.
+The tables are read batch by batch, in this process or in Spark's tasks. Each batch is reduced to a partial result (its first
+rows, or one row for each key), and the partial results are merged. So memory stays small, however long the tables are.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,16 +21,16 @@ from groupcoord.pipeline.report.report_model import TimeBins
 from groupcoord.pipeline.schemas import TABLES
 
 MERGE_AT = 200_000
-"""When partial results have so many rows, they are merged."""
+"""Partial results with more rows than this are merged."""
 Row = dict[str, Any]
 _MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
-"""How partial results are put together: a count is a sum of ones."""
+"""By which function each kind of partial result is merged: counts are added up."""
 _WIDE = pa.decimal128(38, 0)
 
 
 class Aggregate(NamedTuple):
-    """One figure over several rows, under ``name``: how many rows there are, or the sum, the lowest, the highest of
-    ``column``. Nulls count for nothing; over nothing but nulls a measure is null, and a count is 0."""
+    """An aggregate over rows, called ``name`` in the result. ``how`` is ``count`` (of rows), or ``sum``, ``min`` or ``max`` of
+    ``column``, which ignore nulls and are null if all values are."""
 
     name: str
     how: str
@@ -39,11 +39,12 @@ class Aggregate(NamedTuple):
 
 Partial = Callable[[Any], Any]
 Scan = Callable[[str, Sequence[str], Mapping[str, Collection[str]], Partial], Iterable[Any]]
-"""From a table, its columns and the values wanted in some of them, to the partial results of all batches."""
+"""Takes a table, columns, the wanted values of some columns, and a function that makes a partial result of a batch; returns the
+partial results of all batches."""
 
 
 def local_scan(folder: Path) -> Scan:
-    """Scans the tables in the directory ``folder`` in this process. Raises PipelineError if a file cannot be read."""
+    """A scan of the tables in the directory ``folder`` in this process. It raises PipelineError if a file cannot be read."""
 
     def scan(
         table: str, columns: Sequence[str], among: Mapping[str, Collection[str]], partial: Partial
@@ -67,7 +68,7 @@ def local_scan(folder: Path) -> Scan:
 
 
 def spark_scan(spark: SparkSession, root: str) -> Scan:
-    """Scans the tables below ``root``, wherever Spark can read, in the tasks of Spark."""
+    """A scan of the tables below ``root``, any URL that Spark can read, in Spark's tasks."""
 
     def scan(table: str, columns: Sequence[str], among: Mapping[str, Collection[str]], partial: Partial) -> list[Any]:
         def work(batches: Iterator[Any]) -> Iterator[Any]:
@@ -87,11 +88,11 @@ def spark_scan(spark: SparkSession, root: str) -> Scan:
 
 
 class ArrowTableReader:
-    """The tables of one run; ``scan`` is how they are read. Each answer is a bounded number of rows, however long the history
-    was.
+    """Queries the tables of one run, read by ``scan``. The number of rows of a result does not depend on the length of the
+    tables.
 
-    Rows come as dicts. A timestamp is a number of milliseconds since 1970 in UTC, a sum is an exact integer. An ``order`` has
-    the names of columns with spaces between them; by ``-column`` it descends. Nulls are last either way.
+    Rows are dicts. Timestamps are milliseconds since 1970 in UTC; sums are exact integers. An ``order`` is a list of column
+    names separated by spaces; ``-column`` is descending. Nulls are last either way.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -107,8 +108,8 @@ class ArrowTableReader:
         among: Mapping[str, Collection[str]] | None = None,
         of_each: str | None = None,
     ) -> list[Row]:
-        """The first ``limit`` rows in ``order``, of the whole table or for each value of the column ``of_each``; those
-        ``among`` whose columns have one of the values."""
+        """The first ``limit`` rows in ``order``, of the whole table or for each value of the column ``of_each``. ``among`` maps
+        columns to the values that rows must have one of."""
 
         def first(found: Any) -> Any:
             return _first(found.select(list(columns)), order, limit, of_each=of_each)
@@ -127,7 +128,7 @@ class ArrowTableReader:
         among: Mapping[str, Collection[str]] | None = None,
         of_each: str | None = None,
     ) -> list[Row]:
-        """``measures`` over the rows that agree in ``by``, and of these the first ``limit`` as in ``rows``."""
+        """``measures`` grouped by the columns ``by``; of these groups the first ``limit``, chosen as in ``rows``."""
         merge, columns = _grouping(by, measures), _columns(by, measures)
         partials = self._scan(table, columns, among or {}, lambda batch: merge(_prepared(batch, by, measures)))
         found = _merged(partials, merge)
@@ -144,8 +145,8 @@ class ArrowTableReader:
         *,
         by: Sequence[str] = (),
     ) -> list[Row]:
-        """``measures`` over the rows of each piece of time (``bin``, from 0) of the whole table, or of each ``group`` that
-        ``bins`` names; there, over those that agree in ``by``."""
+        """``measures`` grouped by time bin (column ``bin``, from 0) and the columns ``by``. If ``bins`` maps consumer groups to
+        their bins, only these are read, and the result is also grouped by ``group``."""
         of_groups = not isinstance(bins, TimeBins)
         if of_groups and not bins:
             return []
@@ -167,7 +168,7 @@ def _columns(names: Sequence[str], measures: Sequence[Aggregate]) -> list[str]:
 
 
 def _merged(partials: Iterable[Any], merge: Partial) -> Any:
-    """One result from ``partials``; None if there is nothing in them."""
+    """Merge ``partials`` into one table; None if there are none."""
     kept: list[Any] = []
     size = 0
     for partial in partials:
@@ -182,14 +183,14 @@ def _merged(partials: Iterable[Any], merge: Partial) -> Any:
 def _in_milliseconds(table: Any) -> Any:
     for index, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
-            # Without a zone it is UTC: so Spark writes INT96.
+            # A timestamp without a time zone is in UTC: it comes from Spark's INT96.
             times = pc.cast(pc.cast(table.column(index), pa.timestamp("ms", field.type.tz), safe=False), pa.int64())
             table = table.set_column(index, field.name, times)
     return table
 
 
 def _with_bins(table: Any, time: str, bins: TimeBins | Mapping[str, TimeBins]) -> Any:
-    """``table`` with a column ``bin``, without the rows that are in none."""
+    """``table`` with a column ``bin``, without the rows outside of all bins."""
     if isinstance(bins, Mapping):
         names = list(bins)
         place = pc.index_in(table["group"], pa.array(names, pa.string()))
@@ -203,7 +204,7 @@ def _with_bins(table: Any, time: str, bins: TimeBins | Mapping[str, TimeBins]) -
 
 
 def _prepared(table: Any, by: Sequence[str], measures: Sequence[Aggregate]) -> Any:
-    """The columns of ``by`` and one for each measure, so that all can be merged alike: a count is a sum of ones."""
+    """The columns ``by`` and one for each measure. A count is a column of ones, to be added up like other partial results."""
     columns = {name: table[name] for name in by}
     for one in measures:
         if one.column is None:
@@ -214,7 +215,7 @@ def _prepared(table: Any, by: Sequence[str], measures: Sequence[Aggregate]) -> A
 
 
 def _grouping(by: Sequence[str], measures: Sequence[Aggregate]) -> Partial:
-    """A function that gives one row for all rows that agree in ``by``."""
+    """A function that groups a table by the columns ``by`` and merges the measures."""
 
     def group(table: Any) -> Any:
         made = table.group_by(list(by)).aggregate([(one.name, _MERGED_BY[one.how]) for one in measures])

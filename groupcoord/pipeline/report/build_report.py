@@ -1,4 +1,4 @@
-"""From the tables to the report: every question is bounded, and asked once for all groups that it is about."""
+"""Builds the report from the pipeline's tables. Each query has a row limit and runs once for all groups, not once per group."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.hanging_transactions import by_producer
 from groupcoord.pipeline.health_symptoms import score_parts
-from groupcoord.pipeline.open_transactions import by_producer
 from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.report.group_details import (
@@ -32,11 +32,11 @@ from groupcoord.pipeline.schemas import (
 TABLE = "what_if_summary"
 _WHAT_IF_SUMS = ("generations", "problems", "moved", "moved_needlessly", "pauses", "rebalances")
 _MOST = 50
-"""How many assignors at most: there are not as many."""
+"""A row limit that is above the number of assignors."""
 
 
 def what_if_of(reader: ArrowTableReader, groups: Sequence[str]) -> model.WhatIfResults | None:
-    """All groups together, and each of ``groups``; None: the run was not asked for it."""
+    """The what-if results of all groups together and of each of ``groups``; None if the run had no ``--replay-with``."""
     measures = [*(Aggregate(name, "sum", name) for name in _WHAT_IF_SUMS), Aggregate("worst", "max", "imbalance_worst")]
     rows = reader.totals(TABLE, ["assignor"], measures, "assignor", _MOST)
     if not rows:
@@ -58,27 +58,26 @@ def _alternative(row: Row) -> model.AssignorResult:
 
 
 RANKED = 5_000
-"""How many groups are listed, the most troubled ones."""
-DETAILED = model.DETAILED
+"""The most groups that are listed: those with the highest scores."""
 LISTED = 20
-"""How many rows other lists have."""
+"""The most rows of every other list."""
 MOST_AFFECTED = 3
-"""How many groups are named beside a kind of cause or an open transaction, and how many of its partitions."""
+"""The most groups that are named with a kind of cause or an open transaction, and the most partitions of a transaction."""
 MOST_HELD_UP = 10_000
-"""Of so many partitions with an open transaction it is looked at whose it is; those of the oldest are among them."""
+"""The most partitions with an open transaction that are grouped by producer, the oldest transactions first."""
 MOST_PARTITIONS = 10_000
-"""A log has no more partitions: Kafka's default is 50."""
+"""A row limit that is above the number of partitions of ``__consumer_offsets``, 50 by default."""
 SOON_MS = 86_400_000
-"""Offsets that expire within a day are told."""
+"""Offsets that expire within this time, a day, are reported."""
 PIECES = 120
-"""Into so many pieces the time of the whole log is cut."""
+"""The number of time bins of the whole log."""
 _OF_LOG_PARTITION = tuple(map(model.column_name, model.LogPartition._fields))
 _OF_GROUP = {field: model.column_name(field) for field in model.GroupSummary.__dataclass_fields__ if field != "points"}
 
 
-def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed: int = DETAILED) -> model.Report:
-    """The report of the tables that ``reader`` has, and of what the run's ``summary`` says of itself; ``detailed`` groups
-    have a section of their own."""
+def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed: int = model.DETAILED) -> model.Report:
+    """Build the report from the tables of ``reader`` and the run's ``summary``. The ``detailed`` groups with the highest
+    scores get a section of their own."""
     read = reader.rows("log_partitions", _OF_LOG_PARTITION, "-missing -records log_partition", MOST_PARTITIONS)
     counted = reader.rows("record_counts", ["what", "records"], "", LISTED)
     overview = _overview(reader, read, sum(row["records"] for row in counted if row["what"] == "in"))
@@ -117,7 +116,7 @@ def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed:
 
 
 def _with_what_if(reader: ArrowTableReader, storm: model.RebalanceStorm) -> model.RebalanceStorm:
-    """``storm`` with the partitions that each assignor would have stopped in its time."""
+    """``storm`` with the number of partitions that each assignor would have paused during it."""
     bins = {storm.group: model.TimeBins(storm.from_ms, storm.to_ms - storm.from_ms + 1, 1)}
     pauses = [Aggregate("pauses", "sum", "pauses")]
     rows = reader.binned("what_if", "at", bins, pauses, by=["assignor", "problem"])
@@ -132,7 +131,8 @@ def _with_what_if(reader: ArrowTableReader, storm: model.RebalanceStorm) -> mode
 
 
 def _overview(reader: ArrowTableReader, read: Sequence[Row], records: int) -> model.Overview:
-    """The whole log in figures, of which ``read`` are the rows of ``log_partitions``, and ``records`` were read."""
+    """The figures of the whole log. ``read`` are the rows of ``log_partitions``, ``records`` the number of records that were
+    read."""
     from_ms = min((row["first_ts"] for row in read if row["first_ts"] is not None), default=None)
     to_ms = max((row["last_ts"] for row in read if row["last_ts"] is not None), default=None)
     holes = [row["whole_from_ts"] for row in read if row["missing"] and row["whole_from_ts"] is not None]
@@ -162,7 +162,8 @@ def _overview(reader: ArrowTableReader, read: Sequence[Row], records: int) -> mo
 
 
 def _groups_with_gaps(reader: ArrowTableReader) -> int:
-    """The groups in partitions of the log that miss something; there are no more such moments than partitions."""
+    """The number of groups whose partition of the log has gaps. They have at most as many different ``whole_from_ts`` as the
+    log has partitions."""
     read = reader.totals("group_health", ["whole_from_ts"], [COUNT], "whole_from_ts", MOST_PARTITIONS)
     return sum(row["count"] for row in read if row["whole_from_ts"] is not None)
 
@@ -204,7 +205,7 @@ def _causes(reader: ArrowTableReader) -> tuple[model.CauseCount, ...]:
 
 
 def _open_transactions(reader: ArrowTableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
-    """The first ones, and how many more there are: one for each producer, however many partitions it holds up."""
+    """The first open transactions, and how many more there are. All partitions of one producer are one transaction."""
     rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, "since topic partition", MOST_HELD_UP)
     found = [_open_transaction(of_one) for of_one in by_producer(rows)]
     return tuple(found[:LISTED]), max(len(found) - LISTED, 0)
@@ -239,7 +240,7 @@ def _losses(reader: ArrowTableReader) -> tuple[model.PartitionLag, ...]:
 
 
 def _expiring(reader: ArrowTableReader, now: str | None) -> tuple[model.ExpiringGroup, ...]:
-    """Of the first to expire those whose offsets do within a day from ``now`` on."""
+    """The groups with lag whose offsets expire within a day of ``now``, the first to expire first."""
     if now is None:
         return ()
     until_ms = datetime.fromisoformat(now).timestamp() * 1000 + SOON_MS
@@ -249,7 +250,8 @@ def _expiring(reader: ArrowTableReader, now: str | None) -> tuple[model.Expiring
 
 
 def _quality(reader: ArrowTableReader, read: Sequence[Row], counted: Sequence[Row]) -> model.DataQuality:
-    """Of the rows ``read`` of ``log_partitions``, and those of ``record_counts``, whether all was understood."""
+    """Whether all of the log was read and decoded. ``read`` are rows of ``log_partitions``, ``counted`` of
+    ``record_counts``."""
     place = {
         what: index for index, what in enumerate(("in", "commits", "generations", "modern_records", "bad_records"))
     }

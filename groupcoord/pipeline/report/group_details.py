@@ -17,21 +17,21 @@ BY_LAG = "-lag group topic partition"
 
 
 def storm_of(row: Row) -> model.RebalanceStorm:
-    """A row of ``storms``."""
+    """Make a RebalanceStorm from a row of ``storms``."""
     causes = tuple(row["likely_causes"] or ())
     who = tuple(model.NamedMembers(**one) for one in row["came_and_went"] or ())
     return model.RebalanceStorm._make((*(row[name] for name in STORM_COLUMNS[:-2]), causes, who, ()))
 
 
 def lag_of(row: Row) -> model.PartitionLag:
-    """A row of ``lag``."""
+    """Make a PartitionLag from a row of ``lag``."""
     return model.PartitionLag(*(row[name] for name in LAG_COLUMNS))
 
 
 MEMBERS = 30
-"""The most members that are drawn: the last ones of the group."""
+"""The most members of a group that are drawn: those that were there last."""
 CHANGES = 3_000
-"""The most changes in the lives of members of a group that are drawn, the newest ones."""
+"""The most rows of ``members`` of a group that are drawn: the newest ones."""
 _OF_SHARE = ("group", "log_offset", "generation", "member", "client_id", "partitions", "fair_share")
 _OF_CHANGE = ("group", "log_offset", "is_settled", "append_ts", "until_ts", *model.MemberChange._fields[1:])
 _OF_EPOCH = ("group_epoch", "append_ts", *map(model.column_name, model.GroupEpoch._fields[2:]))
@@ -39,17 +39,17 @@ _ENDS = frozenset(END_EVENTS)
 
 
 class MembershipRows(NamedTuple):
-    """What is known of the members of each group."""
+    """The members of groups; each field is by group."""
 
     lives: Mapping[str, list[Row]]
-    """Rows of ``members``, of those that are drawn; the newest is first."""
+    """The rows of ``members`` of the members that are drawn, newest first."""
     counts: Mapping[str, int]
-    """How many members each group ever had, up to COUNTED."""
+    """How many members the group ever had, at most COUNTED."""
     shares: Mapping[str, model.GenerationShares]
 
 
 def read_bands(reader: ArrowTableReader, groups: Collection[str]) -> MembershipRows:
-    """The members of ``groups``."""
+    """Read the members of ``groups``."""
     among = {"group": groups}
     newest = reader.rows("skew", _OF_SHARE, "-log_offset -partitions member", MEMBERS, among=among, of_each="group")
     measures = [Aggregate("log_offset", "max", "log_offset"), Aggregate("generations", "count")]
@@ -69,7 +69,7 @@ def read_bands(reader: ArrowTableReader, groups: Collection[str]) -> MembershipR
 
 
 def lives_of(rows: Sequence[Row], span: model.TimeSpan) -> tuple[model.MemberTimeline, ...]:
-    """When each member of a group was there in ``span``, by ``rows`` of ``members``. Who came first is first."""
+    """When each member of a group was there within ``span``, from its ``rows`` of ``members``; ordered by when they joined."""
     spans: dict[str, list[model.MembershipSpan]] = defaultdict(list)
     clients: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: row["log_offset"]):
@@ -84,7 +84,7 @@ def lives_of(rows: Sequence[Row], span: model.TimeSpan) -> tuple[model.MemberTim
 
 
 def _joined(spans: list[model.MembershipSpan]) -> tuple[model.MembershipSpan, ...]:
-    """``spans`` with generations in one piece that follow one another with as many partitions."""
+    """``spans``, with adjacent ones merged that have the same number of partitions and the same ``is_settled``."""
     made = spans[:1]
     for before, one in pairwise(spans):
         if before.until_ms == one.from_ms and before[2:] == one[2:]:
@@ -114,7 +114,7 @@ WINDOWS = ("commit_rates", "window_start", Aggregate("count", "sum", "commits"))
 
 
 def commits_of_all(reader: ArrowTableReader, span: model.TimeSpan, pieces: int) -> model.CommitHistogram:
-    """The commits of all groups in ``span``, cut into about so many pieces."""
+    """A histogram of the commits of all groups in ``span``, with about ``pieces`` bins."""
     bins, is_fine = _cut(span, pieces, window_ms_of(reader))
     table, time, measure = COMMITS if is_fine else WINDOWS
     return model.CommitHistogram(bins, _counts(bins, reader.binned(table, time, bins, [measure])), table)
@@ -123,7 +123,7 @@ def commits_of_all(reader: ArrowTableReader, span: model.TimeSpan, pieces: int) 
 def commits_of_each(
     reader: ArrowTableReader, spans: Mapping[str, model.TimeSpan], pieces: int
 ) -> dict[str, model.CommitHistogram]:
-    """The commits of each group in its span."""
+    """A histogram of the commits of each group in its span."""
     window_ms = window_ms_of(reader)
     cuts = {group: _cut(span, pieces, window_ms) for group, span in spans.items()}
     histograms: dict[str, model.CommitHistogram] = {}
@@ -138,7 +138,8 @@ def commits_of_each(
 
 
 def _cut(span: model.TimeSpan, pieces: int, window_ms: int | None) -> tuple[model.TimeBins, bool]:
-    """``span`` in pieces, and whether these are finer than windows; else each has just so many whole windows."""
+    """Cut ``span`` into bins. Returns also whether they are narrower than the windows of ``commit_rates``; if not, each bin
+    is a whole number of windows."""
     width_ms = (span.end_ms - span.start_ms) // pieces + 1
     if window_ms is None or width_ms < window_ms:
         return model.TimeBins(span.start_ms, width_ms, pieces), True
@@ -148,7 +149,7 @@ def _cut(span: model.TimeSpan, pieces: int, window_ms: int | None) -> tuple[mode
 
 
 def window_ms_of(reader: ArrowTableReader) -> int | None:
-    """How long the windows of ``commit_rates`` are; None: there are none."""
+    """The width of the windows of ``commit_rates``; None if the table is empty."""
     rows = reader.rows("commit_rates", ["window_start", "window_end"], "", 1)
     return rows[0]["window_end"] - rows[0]["window_start"] if rows else None
 
@@ -161,18 +162,18 @@ def _counts(bins: model.TimeBins, rows: list[Row]) -> tuple[int, ...]:
 
 
 REBALANCES = 120
-"""The most rebalances of a group that are drawn, the newest ones; the time axis begins with the first of them."""
+"""The most rebalances of a group that are drawn: the newest ones. The time axis begins with the first of them."""
 PARTITIONS = 30
-"""The most partitions that are drawn: those whose owner changed most often."""
+"""The most partitions of a group that are drawn: those whose owner changed most often."""
 COUNTED = 2_000
 """The most members and the most partitions of a group that are counted, and the most changes of owner that are read."""
 LISTED = 10
 LISTED_CHANGES = 120
-"""The most changes in the lives of members that are listed."""
+"""The most rows of ``members`` of a group that are listed."""
 PIECES = 160
-"""Into so many pieces time is cut for the histogram of commits."""
+"""The number of bins of a group's histogram of commits."""
 SHORTEST_MS = 1_000
-"""The shortest time axis."""
+"""The shortest time axis of a group."""
 _OF_REBALANCE = ("kind", "generation", "at", *model.RebalanceSummary._fields[3:])
 _OF_GAP = tuple(map(model.column_name, model.CommitGap._fields))
 
@@ -180,7 +181,7 @@ _OF_GAP = tuple(map(model.column_name, model.CommitGap._fields))
 def details_of(
     reader: ArrowTableReader, groups: Sequence[model.GroupSummary], log: model.TimeSpan | None
 ) -> tuple[model.GroupDetail, ...]:
-    """A section for each of ``groups``. ``log`` is when the log began and ended."""
+    """Build a section for each of ``groups``. ``log`` is the time from the first to the last record of the log."""
     if not groups:
         return ()
     names = [one.group for one in groups]
@@ -261,7 +262,7 @@ def _each(
     limit: int,
     groups: Collection[str],
 ) -> Mapping[str, list[Row]]:
-    """The first rows of each of ``groups``."""
+    """The first ``limit`` rows of each of ``groups``."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in reader.rows(table, columns, order, limit, among={"group": groups}, of_each="group"):
         found[row["group"]].append(row)
@@ -269,7 +270,7 @@ def _each(
 
 
 def _rebalances(reader: ArrowTableReader, groups: Collection[str]) -> Mapping[str, list[Row]]:
-    """The newest of each group, in order."""
+    """The newest rebalances of each group, oldest first."""
     columns = ["group", "log_offset", *_OF_REBALANCE]
     found = _each(reader, "rebalances", columns, "-log_offset", REBALANCES, groups)
     return defaultdict(
@@ -280,22 +281,22 @@ def _rebalances(reader: ArrowTableReader, groups: Collection[str]) -> Mapping[st
 def _span(
     group: model.GroupSummary, marks: Sequence[int], is_whole: bool, log: model.TimeSpan | None, window_ms: int
 ) -> model.TimeSpan:
-    """When the group did something: from the first of the ``marks`` that are drawn, if others are left out, else from its
-    begin."""
+    """The time axis of a group: from its first activity, or from the first of the drawn ``marks`` unless ``is_whole`` (older
+    ones are left out)."""
     times = list(marks)
     if is_whole:
         times += [time for time in (group.first_ms,) if time is not None]
     times += [time + window_ms for time in (group.last_ms,) if time is not None]
     if not times:
         times = [log.start_ms if log else 0]
-    # Of some commits only their window is known, which begins before the first and ends behind the last.
+    # The time of some commits is only known by their window, which may begin before and end after the log does.
     start_ms = max(min(times), log.start_ms) if log else min(times)
     end_ms = min(max(times), log.end_ms) if log else max(times)
     return model.TimeSpan(start_ms, max(end_ms, start_ms + SHORTEST_MS))
 
 
 def _trimmed(span: model.TimeSpan, histogram: model.CommitHistogram, marks: Sequence[int]) -> model.TimeSpan:
-    """``span`` without the time before anything happened and after all had: windows are longer than their commits."""
+    """``span`` without the empty time at both ends: windows begin before their first commit and end after their last one."""
     busy = [index for index, count in enumerate(histogram.counts) if count]
     starts = [histogram.bins.start_ms + index * histogram.bins.width_ms for index in busy[:1]] + [*marks]
     ends = [histogram.bins.start_ms + (index + 1) * histogram.bins.width_ms for index in busy[-1:]]
@@ -310,8 +311,8 @@ def _trimmed(span: model.TimeSpan, histogram: model.CommitHistogram, marks: Sequ
 def _owned(
     reader: ArrowTableReader, groups: Collection[str]
 ) -> tuple[Mapping[str, dict[tuple[str, int], list[Row]]], dict[str, int]]:
-    """The changes of owner of each partition; of those that are drawn. Others are named, without any. And when the first of
-    them was in groups with more changes than are read."""
+    """The changes of owner of each partition, by group. Partitions that are not drawn have an empty list. Also the time of the
+    oldest change that was read, for groups with more changes than COUNTED."""
     order = "-count topic partition"
     by = ["group", "topic", "partition"]
     found: dict[str, dict[tuple[str, int], list[Row]]] = defaultdict(dict)
@@ -340,7 +341,7 @@ def _owned(
 def _partitions(
     owned: Mapping[tuple[str, int], list[Row]], span: model.TimeSpan
 ) -> tuple[tuple[model.PartitionTimeline, ...], int]:
-    """Whose the partitions were that are drawn, and how many there are."""
+    """The owners over time of the partitions that are drawn, and the number of all partitions."""
     made = []
     for topic, partition in sorted(list(owned)[:PARTITIONS]):
         spans = []
@@ -354,5 +355,5 @@ def _partitions(
 
 
 def _size(rebalances: Sequence[Row], generation: int) -> int | None:
-    """How many members ``generation`` had."""
+    """The number of members of ``generation``."""
     return next((row["members_after"] for row in rebalances if row["generation"] == generation), None)

@@ -26,20 +26,21 @@ if TYPE_CHECKING:
 
 
 VERSION = 4
-"""Of the document; it changes when a field goes away or means something else."""
+"""The version of the JSON document. It changes when a field is removed or its meaning changes."""
 _NO_CALENDAR = " ms since 1970"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def report_to_json(report: Report) -> str:
-    """``report`` as JSON, with a new line at its end."""
+    """``report`` as JSON text with a newline at its end."""
     document = {"version": VERSION, **_encoded(report)}
     document["quality"]["adds_up"] = report.quality.adds_up
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def report_from_json(text: str, where: str) -> Report:
-    """The report in ``text``. Raises PipelineError if it is none, or one of another version; ``where`` names the file."""
+    """Parse a report. Raises PipelineError if ``text`` is no report or has another version; ``where`` names the file in the
+    error."""
     try:
         document = json.loads(text)
         if document["version"] != VERSION:
@@ -66,7 +67,7 @@ def _encoded_field(name: str, value: Any) -> Any:
 
 
 def _decoded(kind: Any, value: Any) -> Any:
-    """``value`` of the document as the type ``kind`` of the model."""
+    """Convert ``value``, from the JSON document, to the type ``kind`` of the model."""
     if get_origin(kind) is UnionType:
         [kind] = [one for one in get_args(kind) if one is not NoneType]
         return None if value is None else _decoded(kind, value)
@@ -75,7 +76,7 @@ def _decoded(kind: Any, value: Any) -> Any:
     if get_origin(kind) is dict:
         return {key: _decoded(get_args(kind)[1], one) for key, one in value.items()}
     if _is_record(kind):
-        # A field that is not there is one that has come since, and has a default.
+        # A field that is missing was added after the document was written, and has a default.
         return kind(
             **{
                 name: _decoded_field(name, of, value[column_name(name)])
@@ -108,7 +109,7 @@ def _fields(kind: type) -> Mapping[str, Any]:
 
 
 def iso_time(ms: int | None) -> str | None:
-    """``2026-11-21T13:26:51.007Z``; None if the time is unknown, or if no calendar has it."""
+    """Format a time like ``2026-11-21T13:26:51.007Z``; None if it is unknown or outside of the years 1 to 9999."""
     if ms is None:
         return None
     try:
@@ -118,7 +119,7 @@ def iso_time(ms: int | None) -> str | None:
 
 
 def render_page(report: Report) -> str:
-    """The page for ``report``. Raises PageNotBuiltError."""
+    """The HTML page of ``report``. Raises PageNotBuiltError if ``make page`` has not been run."""
     vocabulary = {
         "symptoms": [one._asdict() for one in SYMPTOMS],
         "cause_kinds": CAUSE_KINDS,
@@ -128,13 +129,14 @@ def render_page(report: Report) -> str:
 
 
 ENTRY = "report"
-"""What the page is built from, in ``web/``."""
+"""The entry of ``web/`` that the page is built from."""
 REPORT = "report.json"
 PAGE = "report.html"
 
 
 def render_stored(root: Path) -> Report:
-    """The report of the run in the directory ``root``, with its page anew. Raises PipelineError and PageNotBuiltError."""
+    """Render the page of a run in the local directory ``root`` again; returns the report. Raises PipelineError,
+    PageNotBuiltError."""
     try:
         document = (root / REPORT).read_text(encoding="utf-8")
     except OSError as problem:
@@ -144,7 +146,7 @@ def render_stored(root: Path) -> Report:
     try:
         aside.write_text(render_page(report), encoding="utf-8", newline="\n")
         os.replace(aside, root / PAGE)  # noqa: PTH105 - says that it replaces
-        (root / f".{PAGE}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the page before
+        (root / f".{PAGE}.crc").unlink(missing_ok=True)  # Hadoop's checksum file of the previous page
     except OSError as problem:
         aside.unlink(missing_ok=True)
         raise PipelineError(f"cannot write {root / PAGE}: {problem.strerror}") from None
@@ -152,7 +154,7 @@ def render_stored(root: Path) -> Report:
 
 
 def render_stored_by_spark(spark: "SparkSession", root: str) -> Report:
-    """The same for any place that Spark can read and write. Raises PipelineError and PageNotBuiltError."""
+    """Like ``render_stored``, for any URL that Spark can read and write. Raises PipelineError, PageNotBuiltError."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - of the extra
 
     from groupcoord.pipeline.hadoop_files import HadoopFiles, java_reason  # noqa: PLC0415

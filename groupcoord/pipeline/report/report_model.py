@@ -1,6 +1,7 @@
-"""The report as data: what the page shows and the JSON document says. Times are milliseconds since 1970 in UTC (``*_ms``).
+"""The data model of the report, which the HTML page shows and the JSON document contains.
 
-Fields that end in ``left_out`` say how many more there are than are listed; the tables have them all.
+Times are milliseconds since 1970 in UTC (``*_ms``). Lists are limited; a field that ends in ``left_out`` is the number of
+entries that are not listed, which the tables have.
 """
 
 from dataclasses import dataclass, field
@@ -9,24 +10,24 @@ from typing import NamedTuple
 from groupcoord.pipeline.errors import SourceWarning
 
 DETAILED = 30
-"""How many groups have a section of their own, unless told. One is 5 to 7 kB of the page."""
+"""The default number of groups with a section of their own. A section takes 5 to 7 kB of the page."""
 _DURATIONS = {"width_ms"}
-"""Fields in milliseconds that are no times."""
+"""Fields in milliseconds that are durations, not times."""
 
 
 def is_time(field: str) -> bool:
-    """Is a field of that name a time?"""
+    """Is ``field`` the name of a field that is a time?"""
     return field.endswith("_ms") and field not in _DURATIONS
 
 
 def column_name(field: str) -> str:
-    """What ``field`` is called in tables and in the JSON document, where times are ``_ts``."""
+    """The name of ``field`` in the tables and the JSON document, where times end in ``_ts``."""
     return f"{field.removesuffix('_ms')}_ts" if is_time(field) else field
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What was read: the source as it was asked for, as of when, and the moment that lags were judged at (ISO 8601)."""
+    """What was read: ``--source``, ``--as-of``, and the time that lags were judged at (both ISO 8601)."""
 
     source: str
     as_of: str | None = None
@@ -34,14 +35,14 @@ class RunInfo:
 
 
 class TimeSpan(NamedTuple):
-    """From when to when."""
+    """The time from ``start_ms`` to ``end_ms``."""
 
     start_ms: int
     end_ms: int
 
 
 class TimeBins(NamedTuple):
-    """A span of time, cut into ``pieces`` of ``width_ms``."""
+    """A span of time, divided into ``pieces`` bins of ``width_ms``."""
 
     start_ms: int
     width_ms: int
@@ -49,12 +50,12 @@ class TimeBins(NamedTuple):
 
     @property
     def end_ms(self) -> int:
-        """Where the last piece ends."""
+        """The end of the last bin."""
         return self.start_ms + self.width_ms * self.pieces
 
 
 class CommitHistogram(NamedTuple):
-    """The number of commits in each bin, counted in ``table``."""
+    """The number of commits in each bin. ``table`` is where they were counted: ``commits`` or ``commit_rates``."""
 
     bins: TimeBins
     counts: tuple[int, ...]
@@ -63,7 +64,7 @@ class CommitHistogram(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ActivityHistogram:
-    """Rebalances (their number in each bin) and commits of the whole cluster over time."""
+    """The number of rebalances, and of commits, of the whole cluster in each bin of time."""
 
     bins: TimeBins
     rebalances: tuple[int, ...]
@@ -72,7 +73,7 @@ class ActivityHistogram:
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """The whole log in figures. ``groups`` are those that any table names; ``lag`` is the sum of what is known of lags."""
+    """Figures about the whole log. ``groups`` counts the groups that any table names; ``lag`` is the sum of all known lags."""
 
     records: int = 0
     log_partitions: int = 0
@@ -101,7 +102,7 @@ class Overview:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSummary:
-    """A row of ``group_health``, and what each symptom gives of its score."""
+    """A row of ``group_health``; ``points`` are what each symptom adds to the score."""
 
     group: str
     kind: str
@@ -132,7 +133,7 @@ class GroupSummary:
 
 @dataclass(frozen=True)
 class NamedCount:
-    """How often something was there."""
+    """A name and how often it occurred."""
 
     what: str
     count: int
@@ -140,7 +141,7 @@ class NamedCount:
 
 @dataclass(frozen=True)
 class GroupCount:
-    """How many rebalances of a group."""
+    """The number of rebalances of a group."""
 
     group: str
     count: int
@@ -148,14 +149,14 @@ class GroupCount:
 
 @dataclass(frozen=True)
 class CauseCount:
-    """How many rebalances had a cause of this kind, of groups of all kinds together."""
+    """How many rebalances, of groups of all kinds, had a cause of this kind."""
 
     cause_kind: str
     count: int
     groups: tuple[GroupCount, ...]
-    """The groups with most of them."""
+    """The groups with the most of these rebalances."""
     in_other_groups: int
-    """How many were in groups that are not listed."""
+    """How many of these rebalances were in groups that are not listed."""
 
 
 class RebalanceSummary(NamedTuple):
@@ -205,14 +206,14 @@ class MemberChange(NamedTuple):
 
 
 class MembershipSpan(NamedTuple):
-    """A member with the same number of partitions, those among them that it has to give back. ``until_ms`` is when the next
-    span begins."""
+    """A time in which a member had the same number of partitions, counting those that it was told to revoke. ``until_ms`` is
+    the begin of the next span."""
 
     from_ms: int
     until_ms: int
     partitions: int
     is_settled: bool = True
-    """Is it there, with what the target assignment gives it? Always in a classic group."""
+    """Had the member reached its target assignment? Always true in a classic group."""
 
 
 class MemberTimeline(NamedTuple):
@@ -224,17 +225,17 @@ class MemberTimeline(NamedTuple):
 
 
 class OwnershipSpan(NamedTuple):
-    """A time in which ``member`` owned a partition; None: it had no owner."""
+    """A time in which ``member`` owned a partition; if that is None, the partition had no owner."""
 
     from_ms: int
     until_ms: int
     member: str | None
     is_revoking: bool = False
-    """Was the owner told to give it back? Never in a classic group."""
+    """Was the owner told to revoke it? Always false in a classic group."""
 
 
 class PartitionTimeline(NamedTuple):
-    """A partition of a topic, and who owned it."""
+    """A topic partition and its owners over time."""
 
     topic: str
     partition: int
@@ -242,7 +243,7 @@ class PartitionTimeline(NamedTuple):
 
 
 class MemberShare(NamedTuple):
-    """How many partitions a member had."""
+    """The number of partitions of a member."""
 
     member: str
     client_id: str
@@ -250,7 +251,7 @@ class MemberShare(NamedTuple):
 
 
 class GenerationShares(NamedTuple):
-    """The members of the newest generation in which a member could have partitions, the one with most first."""
+    """The members of the newest generation in ``skew``, those with the most partitions first."""
 
     generation: int
     fair_share: float
@@ -258,21 +259,21 @@ class GenerationShares(NamedTuple):
 
 
 class AssignorPauses(NamedTuple):
-    """How many partitions an assignor would have stopped, or (``as it was``) how many did stop, each time counted."""
+    """How many partition pauses an assignor would have caused; ``as it was``: how many there really were."""
 
     assignor: str
     pauses: int
 
 
 class NamedMembers(NamedTuple):
-    """A group instance id, or else a client id, and how many members had it at once at most."""
+    """A group instance id, or else a client id, and the highest number of members that had it at the same time."""
 
     name: str
     members: int
 
 
 class RebalanceStorm(NamedTuple):
-    """A row of ``storms``, and what ``what_if`` says of its time: the assignors that had an answer for all of it."""
+    """A row of ``storms``. ``what_if`` has the assignors that could be replayed for the whole storm."""
 
     group: str
     kind: str
@@ -291,7 +292,7 @@ class RebalanceStorm(NamedTuple):
 
 
 class CommitPause(NamedTuple):
-    """A row of ``commit_pauses``; ``to_ms`` None: it lasted until the end of the log."""
+    """A row of ``commit_pauses``. If ``to_ms`` is None, the pause lasted until the end of the log."""
 
     group: str
     from_ms: int
@@ -301,7 +302,7 @@ class CommitPause(NamedTuple):
 
 
 class HeldUpPartition(NamedTuple):
-    """A partition in which a transaction is open: where a consumer that reads committed stops, and where the partition ends."""
+    """A partition with an open transaction: its last stable offset, where read_committed consumers stop, and its end offset."""
 
     topic: str
     partition: int
@@ -310,15 +311,15 @@ class HeldUpPartition(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """The rows of ``open_transactions`` with one producer (None: it is not known), the first of its ``partitions``, and the
-    first of the groups that are in any of them."""
+    """An open transaction: all rows of ``open_transactions`` of one producer (None: unknown). ``places`` are the first of its
+    ``partitions``, and ``groups`` the first groups with offsets in any of them."""
 
     producer_id: int | None
     since_ms: int | None
     partitions: int
     places: tuple[HeldUpPartition, ...]
     held_up: int
-    """The most offsets between the stable one and the end, over all partitions."""
+    """The number of offsets between the last stable offset and the end, in the partition where it is highest."""
     groups: tuple[str, ...]
     groups_left_out: int
 
@@ -341,7 +342,7 @@ class PartitionLag(NamedTuple):
 
 
 class CommitGap(NamedTuple):
-    """A row of ``commit_gaps``; ``to_ms`` None: no commit came after it."""
+    """A row of ``commit_gaps``. If ``to_ms`` is None, no commit came after the gap."""
 
     topic: str
     partition: int
@@ -353,7 +354,8 @@ class CommitGap(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDetail:
-    """One of the most troubled groups: everything from ``start_ms`` to ``end_ms``, as far as it fits."""
+    """The section of one of the groups with the highest scores: what happened from ``start_ms`` to ``end_ms``, up to the
+    limits."""
 
     group: GroupSummary
     start_ms: int
@@ -371,7 +373,7 @@ class GroupDetail:
     partitions: tuple[PartitionTimeline, ...] = ()
     partitions_left_out: int = 0
     owned_from_ms: int | None = None
-    """Owners of partitions before this time are left out; None: none are."""
+    """Owners of partitions before this time are left out; None if all are there."""
     shares: GenerationShares | None = None
     shares_left_out: int = 0
     lags: tuple[PartitionLag, ...] = ()
@@ -381,7 +383,7 @@ class GroupDetail:
 
 
 class ExpiringGroup(NamedTuple):
-    """A group that is late, and when the first of its offsets that have lag expires."""
+    """A group with lag, and when the first of its offsets with lag expires."""
 
     group: str
     expire_ms: int
@@ -389,7 +391,8 @@ class ExpiringGroup(NamedTuple):
 
 
 class LagStatus(NamedTuple):
-    """How many partitions have a status of Burrow's, and how far these are behind; None: no end is known."""
+    """How many partitions have a status by Burrow's rules, and the sum of their lags. ``status`` is None where no end is
+    known."""
 
     status: str | None
     partitions: int
@@ -412,7 +415,7 @@ class LogPartition(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DataQuality:
-    """Whether all of the log was read and understood."""
+    """Whether all of the log was read and decoded."""
 
     counts: tuple[NamedCount, ...] = ()
     bad: tuple[NamedCount, ...] = ()
@@ -424,15 +427,14 @@ class DataQuality:
 
     @property
     def adds_up(self) -> bool:
-        """Whether as many records went out as came in."""
+        """Are the records in the tables as many as were read?"""
         counts = {one.what: one.count for one in self.counts}
         return counts.pop("in", 0) == sum(counts.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssignorResult:
-    """What one assignor would have done with the memberships of history, or (``as it was``) what was done: as the columns of
-    ``what_if_summary``, over one group or all."""
+    """The result of one assignor over one group or all, as in ``what_if_summary``; ``as it was``: what really happened."""
 
     assignor: str
     generations: int
@@ -446,7 +448,7 @@ class AssignorResult:
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIfResults:
-    """History with other assignors: all groups together, and each of those that have a section of their own."""
+    """The what-if results: of all groups together, and of each group with a section of its own."""
 
     together: tuple[AssignorResult, ...]
     groups: dict[str, tuple[AssignorResult, ...]]
@@ -454,7 +456,7 @@ class WhatIfResults:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All of it. ``groups`` begin with the most troubled."""
+    """The whole report. ``groups`` are in descending order of their scores."""
 
     run: RunInfo
     overview: Overview = field(default_factory=Overview)
@@ -462,7 +464,7 @@ class Report:
     groups_left_out: int = 0
     details: tuple[GroupDetail, ...] = ()
     causes: tuple[CauseCount, ...] = ()
-    """Every rebalance counts under one; the most frequent is first."""
+    """Every rebalance has one cause; the most frequent kind is first."""
     storms: tuple[RebalanceStorm, ...] = ()
     storms_left_out: int = 0
     pauses: tuple[CommitPause, ...] = ()
@@ -470,10 +472,10 @@ class Report:
     open_transactions: tuple[OpenTransaction, ...] = ()
     open_transactions_left_out: int = 0
     losses: tuple[PartitionLag, ...] = ()
-    """Where records were deleted before the group read them; most of them are first."""
+    """The partitions in which records were deleted before the group read them, those with the most first."""
     losses_left_out: int = 0
     expiring: tuple[ExpiringGroup, ...] = ()
-    """Groups with lag whose offsets expire within a day; the first to expire is first."""
+    """The groups with lag whose offsets expire within a day, the first to expire first."""
     expiring_left_out: int = 0
     statuses: tuple[LagStatus, ...] = ()
     lags: tuple[PartitionLag, ...] = ()

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.client.log_reader import READ_UNCOMMITTED
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.sources import connector_source, jsonl_source, kafka_source
+from groupcoord.pipeline.sources import jsonl_source, kafka_source, spark_kafka_source
+from groupcoord.pipeline.sources.end_offsets import ends_of_cluster
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
     PIECE_BYTES,
@@ -31,7 +32,6 @@ from groupcoord.pipeline.sources.segment_files import (
     read_piece,
     survey,
 )
-from groupcoord.pipeline.sources.topic_ends import ends_of_cluster
 
 FEW = 50_000
 """Fewer records are read in this process."""
@@ -217,7 +217,7 @@ def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
 
 
 def _plan_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
-    return SourcePlan(spec=spec, read=partial(connector_source.read, bootstrap=bootstrap, options=options))
+    return SourcePlan(spec=spec, read=partial(spark_kafka_source.read, bootstrap=bootstrap, options=options))
 
 
 _PLANS = {"kafka": _plan_kafka, "segments": _plan_segments, "jsonl": _plan_jsonl, "connector": _plan_connector}
@@ -284,7 +284,7 @@ def _stream_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> 
     asked = {"maxOffsetsPerTrigger": MOST, **options}
     return StreamSource(
         spec=spec,
-        identity={"topic": connector_source.TOPIC, "by the connector at": bootstrap},
-        load=partial(connector_source.stream, bootstrap=bootstrap, options=asked),
-        positions=lambda text: dict(json.loads(text)[connector_source.TOPIC]),
+        identity={"topic": spark_kafka_source.TOPIC, "by the connector at": bootstrap},
+        load=partial(spark_kafka_source.stream, bootstrap=bootstrap, options=asked),
+        positions=lambda text: dict(json.loads(text)[spark_kafka_source.TOPIC]),
     )

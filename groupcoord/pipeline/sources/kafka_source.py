@@ -51,7 +51,7 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
 from groupcoord.pipeline.sources.offset_ranges import cut_offsets
-from groupcoord.pipeline.sources.transactions import (
+from groupcoord.pipeline.sources.transaction_outcomes import (
     batches_alone,
     first_ends,
     is_aborted,

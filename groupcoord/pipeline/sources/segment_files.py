@@ -29,7 +29,7 @@ from groupcoord.pipeline.sources.columnar_batch_reader import (
     walk,
 )
 from groupcoord.pipeline.sources.damaged_segments import next_batch, walk_over_damage
-from groupcoord.pipeline.sources.transactions import (
+from groupcoord.pipeline.sources.transaction_outcomes import (
     TransactionEnds,
     first_ends,
     is_open,

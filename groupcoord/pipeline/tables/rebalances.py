@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
 from groupcoord.pipeline.tables.current_state import PLACE
-from groupcoord.pipeline.tables.group_history import FIRST_EPOCH
+from groupcoord.pipeline.tables.modern_group_history import FIRST_EPOCH
 from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 

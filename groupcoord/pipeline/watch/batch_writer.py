@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.open_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
+from groupcoord.pipeline.hanging_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -58,7 +58,7 @@ from groupcoord.pipeline.tables.commit_tables import lag as lag_of
 from groupcoord.pipeline.tables.commit_tables import open_transactions as open_transactions_of
 from groupcoord.pipeline.tables.consecutive_commits import RECENT, key
 from groupcoord.pipeline.tables.current_state import PLACE, at_places, latest_places
-from groupcoord.pipeline.tables.group_history import (
+from groupcoord.pipeline.tables.modern_group_history import (
     HISTORY,
     OF_EPOCHS,
     group_history,

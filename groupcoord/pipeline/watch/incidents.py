@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.open_transactions import open_transactions, utc_text
+from groupcoord.pipeline.hanging_transactions import open_transactions, utc_text
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.sources import topic_ends
+from groupcoord.pipeline.sources import end_offsets
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.sources.kafka_source import OffsetsSource
 from tests.client.test_security_real_kafka import Secured, secured
@@ -39,7 +39,7 @@ def test_the_log_and_the_ends_of_topics_are_read(secured: Secured, tmp_path: Pat
     wanted = pa.RecordBatch.from_pylist(
         [{"topic": topic, "partition": 0, "committed": [0]} for topic in ("__consumer_offsets", "nowhere")]
     )
-    [ends] = topic_ends._asking(options, 1000)(iter([wanted]))
+    [ends] = end_offsets._asking(options, 1000)(iter([wanted]))
     assert [(end["topic"], end["partition"]) for end in ends.to_pylist()] == [("__consumer_offsets", 0)]
     plan = plan_source(f"kafka:{bootstrap}", {"commandconfig": str(config)})
     assert plan.about is not None

@@ -2,7 +2,7 @@
 
 from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.report.report_model import DataQuality, NamedCount
-from groupcoord.pipeline.report.report_text import MOST_LINES, remark_lines
+from groupcoord.pipeline.report.terminal_summary import MOST_LINES, warning_lines
 
 
 def test_bad_records_and_remarks_are_told() -> None:
@@ -14,7 +14,7 @@ def test_bad_records_and_remarks_are_told() -> None:
             SourceWarning("here", "odd", None, None, None),
         ),
     )
-    assert list(remark_lines(quality)) == [
+    assert list(warning_lines(quality)) == [
         "not decoded: 1,200 records: a record batch whose checksum does not fit (table bad_records)",
         "not decoded: 1 record: no key (table bad_records)",
         "remark: logs/0.log: torn tail: no whole batch (1 byte)",
@@ -26,11 +26,11 @@ def test_bad_records_and_remarks_are_told() -> None:
 def test_of_many_the_first_are_told_and_the_others_counted() -> None:
     bad = tuple(NamedCount(f"reason {number}", 2) for number in range(MOST_LINES + 3))
     warnings = tuple(SourceWarning("here", f"odd {number}", None, None, None) for number in range(MOST_LINES + 1))
-    said = list(remark_lines(DataQuality(bad=bad, warnings=warnings, warnings_left_out=5)))
+    said = list(warning_lines(DataQuality(bad=bad, warnings=warnings, warnings_left_out=5)))
     assert len(said) == 2 * (MOST_LINES + 1)
     assert said[MOST_LINES] == "not decoded: 6 records for other reasons (table bad_records)"
     assert said[-1] == "remark: 6 more in the table source_warnings"
 
 
 def test_where_all_is_well_nothing_is_said() -> None:
-    assert list(remark_lines(DataQuality())) == []
+    assert list(warning_lines(DataQuality())) == []

@@ -15,8 +15,8 @@ from groupcoord import Cluster
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.log_reader import READ_UNCOMMITTED, LogReader
 from groupcoord.pipeline.run import RunOptions
+from groupcoord.pipeline.sources.end_offsets import fetch_first_unread
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
-from groupcoord.pipeline.sources.topic_ends import fetch_first_unread
 from groupcoord.protocol.errors import ErrorCode
 from tests.clients.kafka_tools import KafkaTools
 from tests.conformance.settings import NO_RETENTION

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.pipeline.columnar_decoder import is_of_places
-from groupcoord.pipeline.sources import columnar_batch_reader, segment_files, transactions
+from groupcoord.pipeline.sources import columnar_batch_reader, segment_files, transaction_outcomes
 from groupcoord.pipeline.sources.columnar_batch_reader import headers, walk
 from groupcoord.pipeline.sources.segment_files import read_piece, survey
-from groupcoord.pipeline.sources.transactions import is_aborted, transaction_ends
+from groupcoord.pipeline.sources.transaction_outcomes import is_aborted, transaction_ends
 from groupcoord.protocol.batches.record_batch import (
     ABORT_MARKER,
     COMMIT_MARKER,
@@ -127,7 +127,7 @@ def test_the_survey_looks_at_each_batch_a_few_times_however_many_transactions_th
         return count
 
     for name in ("is_control", "is_transactional"):
-        for module in (segment_files, transactions):
+        for module in (segment_files, transaction_outcomes):
             monkeypatch.setattr(module, name, counting(getattr(columnar_batch_reader, name)))
     read = [rows for one in survey(tmp_path).pieces for rows in read_piece(one)]
     assert len(offsets(read)) == len(steps)

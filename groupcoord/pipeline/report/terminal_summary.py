@@ -1,4 +1,4 @@
-"""What a run says on the screen at its end."""
+"""The lines that ``pipeline run`` and ``pipeline report`` print when they end: a one-line summary, and warnings."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.report.report_model import DataQuality, Report
 
 MOST_LINES = 10
-"""The most remarks that are said one by one; tables have all of them."""
+"""The most warnings of each kind that are printed; the tables have all of them."""
 
 
-def outcome_line(report: Report) -> str:
-    """What was read and found, in one line."""
+def summary_line(report: Report) -> str:
+    """The summary: how much was read, and how many rebalances, storms and pauses there were."""
     of = report.overview
     return (
         f"{amount(of.records, 'record')}: {amount(of.rebalances, 'rebalance')} of {amount(of.groups, 'group')}, "
@@ -18,8 +18,8 @@ def outcome_line(report: Report) -> str:
     )
 
 
-def remark_lines(quality: DataQuality) -> Iterator[str]:
-    """What could not be read or is not counted, a line each; nothing if all is well."""
+def warning_lines(quality: DataQuality) -> Iterator[str]:
+    """A line for each kind of record that could not be decoded, and for each warning of the source."""
     for one in quality.bad[:MOST_LINES]:
         yield f"not decoded: {amount(one.count, 'record')}: {one.what} (table bad_records)"
     if left := sum(one.count for one in quality.bad[MOST_LINES:]):

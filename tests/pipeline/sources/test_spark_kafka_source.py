@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
-from groupcoord.pipeline.sources import connector_source
+from groupcoord.pipeline.sources import spark_kafka_source
 from groupcoord.pipeline.sources.factory import open_stream, plan_source
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
@@ -62,4 +62,4 @@ def test_without_its_jars_one_line_says_how_to_get_them(spark: SparkSession) -> 
 @pytest.mark.parametrize("said", ["no", "0", "-1", "1000000"])
 def test_a_number_of_partitions_that_is_none(said: str) -> None:
     with pytest.raises(PipelineError, match=f"partitions={said} is no number of partitions"):
-        connector_source._settings("localhost:9092", {"partitions": said})
+        spark_kafka_source._settings("localhost:9092", {"partitions": said})

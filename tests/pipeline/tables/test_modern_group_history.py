@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from groupcoord.pipeline.schemas import EPOCH_CAUSES, MEMBER_EVENTS
-from groupcoord.pipeline.tables.group_history import history_of_group
+from groupcoord.pipeline.tables.modern_group_history import history_of_group
 from groupcoord.protocol.coordinator_records import record_formatting
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES
 

@@ -1,7 +1,8 @@
-"""The transactions that are open in the topics of groups: since when each is, and which of them hang.
+"""Open transactions in the partitions that groups consume: since when each is open, and whether it is hanging (KIP-664).
 
-A transaction that is in flight for a moment is no incident. One that hangs has outlived the time after which its coordinator
-would have aborted it: consumers that read committed stop before it until somebody ends it (``kafka-transactions.sh abort``).
+An open transaction is normal as long as it is young. A hanging one has outlived the timeout after which its coordinator would
+have aborted it: it blocks the last stable offset, so read_committed consumers stop there until somebody aborts it
+(``kafka-transactions.sh abort``).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,19 +11,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 HANGING_AFTER_S = 20 * 60
-"""After so many seconds a transaction hangs, unless it is said otherwise.
+"""The default age in seconds from which a transaction counts as hanging.
 
-It is what Kafka's brokers call late, in their metric PartitionsWithLateTransactionsCount (KIP-664): older than
-``transaction.max.timeout.ms``, which is 15 minutes, and five minutes of patience (LATE_TRANSACTION_BUFFER_MS of
-ProducerStateManager).
+It is the limit of the broker metric PartitionsWithLateTransactionsCount (KIP-664): ``transaction.max.timeout.ms``, 15 minutes
+by default, plus five minutes (LATE_TRANSACTION_BUFFER_MS of ProducerStateManager).
 """
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenTransaction:
-    """What one producer has open, in all the ``partitions`` (topic-partition) that are known. ``offsets_behind`` is how many
-    offsets of them are behind its begin; ``since`` is None where the cluster does not tell."""
+    """The open transaction of one producer in all known ``partitions`` (``TOPIC-PARTITION``). ``offsets_behind`` is the number
+    of offsets in them from the last stable offset to the end; ``since`` is None where the cluster does not report it."""
 
     producer_id: int | None
     since: datetime | None
@@ -31,7 +31,7 @@ class OpenTransaction:
     offsets_behind: int
 
     def hangs(self, now: datetime, after_s: int) -> bool:
-        """Is it older than ``after_s`` seconds? Of one whose begin is unknown nobody can say so."""
+        """Is it older than ``after_s`` seconds? False if its begin is unknown."""
         return self.since is not None and now - self.since > timedelta(seconds=after_s)
 
 
@@ -52,8 +52,8 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
 
 
 def by_producer(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The ``rows`` of each transaction, in their order: a producer has one at a time, in any number of partitions. Where the
-    producer is unknown each partition counts as one."""
+    """Group ``rows`` by transaction, in their order: a producer has one transaction at a time, in any number of partitions.
+    Where the producer is unknown, each partition counts as a transaction."""
     found: dict[object, list[Mapping[str, Any]]] = {}
     for row in rows:
         place = row["topic"], row["partition"]
@@ -62,7 +62,7 @@ def by_producer(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any
 
 
 def open_transactions_text(found: list[OpenTransaction], now: datetime, after_s: int) -> str:
-    """What the line of a batch says of them, the oldest first; nothing if there are none."""
+    """The text about ``found``, the oldest first, for the line that a watch prints for a batch; empty if there are none."""
     if not found:
         return ""
     text = f"{len(found):,} open {'transaction' if len(found) == 1 else 'transactions'}"
@@ -73,5 +73,5 @@ def open_transactions_text(found: list[OpenTransaction], now: datetime, after_s:
 
 
 def utc_text(moment: datetime) -> str:
-    """``moment``, which is in UTC, to the second, and that it is in UTC."""
+    """``moment``, a time in UTC, as text to the second, followed by UTC."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

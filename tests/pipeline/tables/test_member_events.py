@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.schemas import MEMBERS, MODERN_GENERATIONS
-from groupcoord.pipeline.tables.member_lives import members
+from groupcoord.pipeline.tables.member_events import members
 from tests.pipeline.frames import frame, generation, member, rows
 
 
