@@ -1,7 +1,8 @@
-"""Every table of the pipeline: its columns, their types, what they mean and in which unit. The docs are written from this.
+"""The schemas of all tables of the pipeline: columns, types, meanings and units. The docs are generated from this.
 
-A type is written as Spark's DDL writes it, so that nothing here needs Spark. ``*_ts`` and ``at`` are timestamps in UTC, to the
-millisecond. A time that a record does not have (-1 in Kafka) is null; one that no calendar has is the nearest that one has.
+Types are in the syntax of Spark's DDL, so that nothing here needs Spark. ``*_ts`` and ``at`` are timestamps in UTC, to the
+millisecond. A time that a record does not have (-1 in Kafka) is null; times outside of the years 1 to 9999 are clamped to
+these.
 """
 
 import re
@@ -21,7 +22,7 @@ class ColumnSchema(NamedTuple):
 
 
 class TableSchema(NamedTuple):
-    """One table: Parquet files in ``tables/NAME``. ``key`` is what tells its rows apart."""
+    """One table: Parquet files in ``tables/NAME``. ``key`` are the columns that identify a row."""
 
     name: str
     meaning: str
@@ -35,12 +36,12 @@ class TableSchema(NamedTuple):
 
     @property
     def ddl(self) -> str:
-        """The schema as Spark reads it; quoted, because ``group``, ``from`` and others are words of SQL."""
+        """The schema in Spark's DDL; names are quoted, because ``group``, ``from`` and others are keywords of SQL."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
 
 def columns(text: str) -> tuple[ColumnSchema, ...]:
-    """The columns that ``text`` describes: a line ``name type unit: meaning`` for each, the unit only where there is one.
+    """Parse the columns that ``text`` describes: a line ``name type unit: meaning`` for each, the unit only where there is one.
 
     A line of names alone, with commas, stands for SHARED columns; a line that is indented further continues the one above.
     A timestamp has the unit UTC.
@@ -57,8 +58,8 @@ def columns(text: str) -> tuple[ColumnSchema, ...]:
 
 
 def table_schema(text: str, same_as: tuple[ColumnSchema, ...] = ()) -> TableSchema:
-    """The table that ``text`` describes: a line ``name by key, key: meaning``, then the columns, as in ``columns``. They follow
-    those of ``same_as``."""
+    """Parse the table that ``text`` describes: a line ``name by key, key: meaning``, then the columns, as in ``columns``.
+    They are appended to the columns ``same_as``."""
     first, *rest = _lines(text)
     head, _, meaning = first.partition(": ")
     name, _, key = head.partition(" by ")
@@ -80,7 +81,7 @@ MEMBER = (
 from its assignment; null where the group's protocol type is not ``consumer``, or where they cannot be read."""
 
 NAMES = "array<struct<name:string,members:int>>"
-"""Group instance ids, or else client ids, and how many members had each of them at once at most."""
+"""Group instance ids, or else client ids, each with the highest number of members that had it at the same time."""
 
 SHARED: dict[str, ColumnSchema] = {}
 """Columns that several tables have, by name."""
@@ -92,26 +93,26 @@ _SHARED_COLUMNS = f"""
     kind string: kind of the group then: `classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071)
     topic string: topic
     partition int: partition of the topic
-    value_version smallint: version that the value's bytes say; null: a tombstone
-    is_tombstone boolean: is it a null value: what the key names is gone?
+    value_version smallint: schema version of the value; null: a tombstone
+    is_tombstone boolean: is the value null? What the key identifies was then removed
     committed_offset bigint: offset that was committed; null: a tombstone
-    leader_epoch int: leader epoch of the record before it, as the consumer said; -1: not said (KIP-320)
-    metadata string: what the consumer wrote beside it
-    commit_ts timestamp: when the coordinator took the commit
-    expire_ts timestamp: when it expires, where the commit said so (value version 1); else null
+    leader_epoch int: leader epoch of the last record before it, from the consumer; -1: the consumer sent none (KIP-320)
+    metadata string: metadata string that the consumer committed with the offset
+    commit_ts timestamp: when the coordinator accepted the commit
+    expire_ts timestamp: expiration time that the commit requested (value version 1 only); else null
     topic_id string: id of the topic, where the value has it (version 4, KIP-848)
     protocol_type string: `consumer` for consumers; empty for a group that only commits
     generation int: generation of the group
     protocol string: assignor that the members agreed on; null: the group has no members
     leader string: member id of the leader; null: the group has no members
-    state_ts timestamp: when the group came into the state it was in (value version 2 and higher)
-    members array<{MEMBER}>: the members, with what they want and what they were given
+    state_ts timestamp: when the group entered its current state (value version 2 and higher)
+    members array<{MEMBER}>: the members, with their subscriptions and assignments
 """
 SHARED |= {column.name: column for column in columns(_SHARED_COLUMNS)}
 
 LOG = table_schema("""
-    log by log_partition, log_offset: What every source gives: the records of `__consumer_offsets` that a consumer reading
-        committed would see. Not kept.
+    log by log_partition, log_offset: The output of every source: the records of `__consumer_offsets` that a `read_committed`
+        consumer would see. Not kept.
     log_partition, log_offset
     key binary: key, as it is in the log
     value binary: value, as it is in the log; null: a tombstone
@@ -119,15 +120,15 @@ LOG = table_schema("""
 """)
 
 COMMITS = table_schema("""
-    commits by log_partition, log_offset: Every commit that the log still has, and every removal of one: record types 0 and
-        1.
+    commits by log_partition, log_offset: Every offset commit in the log, and every removal (tombstone) of one: record types 0
+        and 1.
     log_partition, log_offset, append_ts, group, topic, partition, committed_offset, leader_epoch, metadata, commit_ts,
         expire_ts, topic_id, value_version, is_tombstone
 """)
 
 GENERATIONS = table_schema("""
-    generations by log_partition, log_offset: Every generation of a classic group that the log still has, and the end of a
-        group: record type 2. A static member that comes back is a further record of the same generation.
+    generations by log_partition, log_offset: Every generation of a classic group in the log, and the end (tombstone) of a
+        group: record type 2. When a static member rejoins there is a further record of the same generation.
     log_partition, log_offset, append_ts, group, protocol_type, generation, protocol, leader, state_ts, members,
         value_version, is_tombstone
     problem string: why a member's subscription or assignment could not be read; null: all could
@@ -141,12 +142,12 @@ CURRENT_OFFSETS = table_schema("""
 """)
 
 CURRENT_GROUPS = table_schema("""
-    current_groups by group: The groups of every kind there are, as the coordinator would know them after reading the log;
-        members of groups that are not classic with what they have. A group that only commits has no record of its own: its
-        generation is 0 and its `log_offset` null.
+    current_groups by group: All existing groups of every kind, as the coordinator would know them after reading the log.
+        In groups that are not classic, members have their current assignments. A group that only commits has no record
+        of its own: its generation is 0 and its `log_offset` null.
     log_partition
-    log_offset bigint: offset of the last record that describes the group (that has its epoch, if it is not classic); null:
-        none does
+    log_offset bigint: offset of the last record of the group's metadata (if it is not classic, of its epoch); null: it has
+        none
     append_ts, group
     kind string: `classic`, `consumer`, `share`, `streams`, or `simple`: it only commits
     state string: `Empty` without members, else `Stable`; a `consumer` or `streams` group is `Assigning` while its target
@@ -194,7 +195,7 @@ REBALANCES = table_schema(f"""
     hidden_generations int generations: generations between the two that the log does not show: join phases whose leader
         never sent an assignment, epochs for which no target assignment was made, or records that were compacted away
     at timestamp: when its assignment was written
-    assign_and_sync_ms bigint ms: from the end of the join phase to the leader's assignment: the assignor's work and one
+    assign_and_sync_ms bigint ms: from the end of the join phase to the leader's assignment: the time of the assignor and one
         round trip; null: the group is not classic
     members_before int members: members of the previous generation; null: unknown
     members_after int members: members of this one
@@ -207,22 +208,22 @@ REBALANCES = table_schema(f"""
     protocol_before string: assignor before
     protocol_after string: assignor now
     partitions_total int partitions: partitions that were assigned
-    moved int partitions: of these, partitions with another owner than the last they had; the generations of a cooperative
-        rebalance in which they have no owner do not hide it; null, as the next two, in share groups, whose members share
+    moved int partitions: of these, partitions whose owner is not their last owner. Generations of a cooperative rebalance in
+        which a partition has no owner are skipped for this. Null, as the next two columns, in share groups, whose members share
         partitions
     kept int partitions: of these, partitions with the owner that they last had
-    moved_needlessly int partitions: of those that moved, how many could have stayed while every member gets as many as it
-        got here, or as many as another member got
+    moved_needlessly int partitions: of those that moved, how many could have stayed if the same numbers of partitions were
+        distributed over the members in the best way
     imbalance int partitions: by how many partitions the fullest member exceeds the emptiest
     seconds_since_previous double s: time since the previous generation
-    cause_kind string: what kind of cause that is, one of [these](#kinds-of-causes)
-    likely_cause string: why it looks as if the group rebalanced, in words
+    cause_kind string: kind of the likely cause, one of [these](#kinds-of-causes)
+    likely_cause string: likely cause of the rebalance, in words
 """)
 
 OWNERSHIP = table_schema("""
-    ownership by log_partition, log_offset, group, topic, partition: Whose each partition was: one row for each change. In
-        classic groups the owner is who was given it, in others who really had it. Share groups are not here: their members
-        share partitions.
+    ownership by log_partition, log_offset, group, topic, partition: The owner of each partition over time: one row for
+        each change. In classic groups the owner is the member it was assigned to, in others the member that really had it.
+        Share groups are not here: their members share partitions.
     log_partition, log_offset, append_ts, group, kind
     generation int: generation in which it changed; in groups that are not classic the epoch of the member (of the group, if
         nobody has it)
@@ -233,26 +234,26 @@ OWNERSHIP = table_schema("""
     client_id string: client id of that member
     previous_member string: member id of the last owner before; null: none is known
     until_ts timestamp: when it changed again; null: it did not
-    is_revoking boolean: was the owner told to give it back? Never in a classic group
+    is_revoking boolean: was the owner told to revoke it? Never in a classic group
 """)
 
 LAG = table_schema("""
-    lag by group, topic, partition: How far each group is behind, where the ends of its topics are known.
+    lag by group, topic, partition: The lag of each group in each partition; unknown where no end offset is known.
     group, topic, partition
     committed_offset bigint: what is committed
-    end_offset bigint records: end of the partition; null: unknown
-    lag bigint records: from the one to the other, never below 0; null: unknown
-    last_commit_ts timestamp: when the last commit was taken
+    end_offset bigint records: log end offset of the partition; null: unknown
+    lag bigint records: `end_offset` minus `committed_offset`, never below 0; null: unknown
+    last_commit_ts timestamp: when the coordinator accepted the last commit
     status string: by Burrow's published rules, from the last ten commits: `OK`, `WARN` (lag never fell), `STOP` (no commit
         for longer than these ten took), `STALL` (commits, but the same offset), `REWIND` (an offset went back, and what was
         committed before is not reached again); null: no end is known
-    lag_seconds double s: how old the first record is that the group has not read; 0: there is none, or only markers of
-        transactions; null: unknown. The source `kafka:` asks for the time of that record where the lag is among the 1,000
+    lag_seconds double s: age of the first record that the group has not read; 0: there is none, or there are only transaction
+        markers; null: unknown. The source `kafka:` asks for the time of that record where the lag is among the 1,000
         longest. Where it is not asked, and the end was observed before and after that record, it is interpolated between these
         two observations: wrong by no more than they are apart
     log_start_offset bigint: offset of the first record that the partition still has; null: unknown
-    records_lost bigint offsets: how many offsets before it the group has not read: their records were deleted, by retention or
-        by an administrator, and the group cannot read them any more; null: unknown
+    records_lost bigint offsets: how many offsets from `committed_offset` to `log_start_offset` the group has not read: their
+        records were deleted, by retention or by an administrator, before the group could read them; null: unknown
     expire_ts timestamp: when the offset expires, if the group remains as it is; null: never, because a member subscribes to the
         topic, or the group is rebalancing
 """)
@@ -285,8 +286,8 @@ COMMIT_RATES = table_schema("""
     group
     window_start timestamp: begin of the window
     window_end timestamp: end of the window, which does not belong to it
-    commits bigint commits: commits taken
-    partitions bigint partitions: partitions that they were about
+    commits bigint commits: commits accepted
+    partitions bigint partitions: distinct partitions that were committed
     advanced bigint records: from the lowest to the highest offset, over all partitions
 """)
 
@@ -334,8 +335,8 @@ ZOMBIES = table_schema("""
 """)
 
 WHAT_IF = table_schema("""
-    what_if by log_partition, log_offset, assignor: What other assignors would have done to the same members: one row for
-        each rebalance that found members and each assignor of `--replay-with`, and one with the assignor `as it was` for
+    what_if by log_partition, log_offset, assignor: What other assignors would have assigned to the same members: one row for
+        each rebalance with members and each assignor of `--replay-with`, and one with the assignor `as it was` for
         what really happened. Empty unless it is asked for. The second step of a cooperative rebalance, in which no member
         joins or leaves, counts in the row of the first. With a `problem` there are no numbers.
     log_partition, log_offset, group
@@ -348,14 +349,14 @@ WHAT_IF = table_schema("""
     kept int partitions: of these, partitions with the owner that they last had
     moved_needlessly int partitions: of those that moved, how many could have stayed, counted as in `rebalances`
     imbalance int partitions: by how many partitions the fullest member exceeds the emptiest
-    pauses int partitions: partitions that stop: they had an owner and are wanted, but are not read meanwhile, because their
-        owner gave them up to join again, or lost them, or is gone
-    rebalances int rebalances: how many it takes: 1, or 2 (seldom more) if cooperative members first have to give something
-        up
+    pauses int partitions: partitions whose consumption pauses: they had an owner and are subscribed to, but are not read during
+        the rebalance, because their owner revoked them before it rejoined, or lost them, or left
+    rebalances int rebalances: how many it takes: 1, or 2 (seldom more) if cooperative members first have to revoke
+        partitions
     paused_partition_seconds double s: `pauses` times `assign_and_sync_ms` of `rebalances`, which is the least that a pause
         can have lasted; null: not in the log
-    agrees boolean: does each member get what it really got? null: the group did not use this assignor then
-    problem string: why the assignor had no answer; null: it had one
+    agrees boolean: does each member get its real assignment? null: the group did not use this assignor then
+    problem string: why there is no assignment of this assignor; null: there is one
 """)
 
 WHAT_IF_SUMMARY = table_schema("""
@@ -371,7 +372,7 @@ WHAT_IF_SUMMARY = table_schema("""
     paused_partition_seconds double s: sum of what is known of them; null: nothing, or no row is without a problem
     imbalance_mean double partitions: mean of `imbalance`
     imbalance_worst int partitions: highest `imbalance`
-    agrees bigint generations: rows that agree with what really was; null: the group never used it
+    agrees bigint generations: rows that agree with the real assignment; null: the group never used this assignor
 """)
 
 MODERN_RECORDS = table_schema("""
@@ -389,8 +390,8 @@ MODERN_RECORDS = table_schema("""
 
 MODERN_GENERATIONS = table_schema(
     """
-    modern_generations by log_partition, log_offset: Every target assignment of a group that is not classic, told as a
-        generation: what `generations` is for classic groups; and every epoch without members. `generation` is the epoch,
+    modern_generations by log_partition, log_offset: Every target assignment of a group that is not classic, in the
+        form of `generations`; and every epoch without members. `generation` is the epoch,
         `protocol` the assignor that members ask for; there is no leader.
     kind
     metadata_hash bigint: hash of the topics that it is for
@@ -415,8 +416,8 @@ EPOCH_CAUSES = {
 """The values of ``cause_kind`` of epochs. Of several, the first one counts."""
 
 EPOCHS = table_schema(f"""
-    epochs by log_partition, log_offset: Every epoch of a group that is not classic, with what began it and how long it took
-        the members to get there; and the end of a group.
+    epochs by log_partition, log_offset: Every epoch of a group that is not classic, with its cause and when all members
+        had reached it; and the end of a group.
     log_partition, log_offset, append_ts, group, kind
     group_epoch int: the epoch that began; null: the group ended
     previous_epoch int: the one before it; null: the log has none, or the group had ended
@@ -425,10 +426,9 @@ EPOCHS = table_schema(f"""
     cause_kind string: what began it: {", ".join(f"`{kind}` ({meaning})" for kind, meaning in EPOCH_CAUSES.items())}
     cause string: the same in words
     assigned_ts timestamp: when the target assignment of this epoch was written; null: none was
-    to_revoke int partitions: partitions that members had then and were to give back
-    to_assign int partitions: partitions that members did not have then and were to have
-    reconciled_ts timestamp: when every member that was there had reached this epoch and had all of its target; null: not before
-        the next epoch
+    to_revoke int partitions: partitions that members had then and that are not in their targets
+    to_assign int partitions: partitions that are in the targets of members and that they did not have then
+    reconciled_ts timestamp: when every member had reached this epoch and had its whole target; null: not before the next epoch
 """)
 
 MEMBER_EVENTS = {
@@ -445,12 +445,12 @@ MEMBER_EVENTS = {
     "replaced": "a static member came back, under another member id",
     "converted": "the group became one of another kind: consumer or classic",
 }
-"""The values of ``event`` in the lives of members, and what they mean. The last five are its end."""
+"""The values of ``event`` in ``members``, and what they mean. The last five are the end of a member."""
 END_EVENTS = tuple(MEMBER_EVENTS)[-5:]
 
 MEMBERS = table_schema(f"""
-    members by log_partition, log_offset, member: The life of each member of a group of any kind: one row for each change of
-        what it has or is to have.
+    members by log_partition, log_offset, member: The history of each member of a group of any kind: one row for each change of
+        its assignment or of its target.
     log_partition, log_offset, append_ts, group, kind
     member string: member id
     client_id string: its client id
@@ -460,9 +460,9 @@ MEMBERS = table_schema(f"""
     member_epoch int: its epoch from here on, in a classic group the generation; -2: away; null: it is gone
     partitions int partitions: partitions it has and keeps, in a streams group active tasks; null: its assignment cannot be
         read
-    revoking int partitions: partitions it was told to give back, and has not yet
-    target int partitions: partitions it is to have; null: its assignment cannot be read
-    is_settled boolean: is it there, in the epoch of the group, with just what it is to have? Also if it is gone
+    revoking int partitions: partitions it was told to revoke and still has
+    target int partitions: partitions of its target assignment; null: its assignment cannot be read
+    is_settled boolean: is it in the epoch of the group, and has it exactly its target? Also true if it is gone
     until_ts timestamp: when the next change of this member came; null: none came
 """)
 
@@ -470,7 +470,7 @@ MEMBERS = table_schema(f"""
 _POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)
 GROUP_HEALTH = table_schema(f"""
     group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
-        over seven symptoms of points * log2(1 + how many), of partitions points * log2(1 + their share): {_POINTS}.
+        over seven symptoms of points * log2(1 + count), or, for partitions, points * log2(1 + share of them): {_POINTS}.
     group
     kind string: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071), or `simple`: it only commits
     state string: as in `current_groups`; null: the group is gone
@@ -484,21 +484,21 @@ GROUP_HEALTH = table_schema(f"""
     moved bigint partitions: partitions that moved, each time counted
     moved_needlessly bigint partitions: of these, how many need not have
     storms bigint storms: rows of `storms`
-    commits bigint commits: commits taken, by `commit_rates`
+    commits bigint commits: commits accepted, by `commit_rates`
     commit_gaps bigint pauses: how often commits stopped: rows of `commit_pauses`
     zombies bigint commits: rows of `zombies`
     partitions bigint partitions: partitions with a committed offset, by `lag`
     late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
     lost_partitions bigint partitions: of these, those in which `lag` has `records_lost`
-    lag bigint records: sum of what is known of their lags; null: nothing, or more than fits
+    lag bigint records: sum of their known lags; null: none is known, or the sum overflows
     max_lag_seconds double s: highest of their `lag_seconds`; null: none is known
-    expire_ts timestamp: when the first of those offsets expires that still have lag; null: none does
+    expire_ts timestamp: when the first of the offsets with lag expires; null: none does
     whole_from_ts timestamp: from when on nothing is missing in the partition of the log that the group is in; null: nothing is
-    score double points: how troubled it is, see above
+    score double points: the score described above: the higher, the more troubled the group
 """)
 
 GROUP_COUNTS = GROUP_HEALTH.names[GROUP_HEALTH.names.index("rebalances") : GROUP_HEALTH.names.index("lag")]
-"""The columns of ``group_health`` that count something, to be summed up."""
+"""The columns of ``group_health`` that are counts."""
 
 BAD_RECORDS = table_schema("""
     bad_records by log_partition, log_offset: Records that could not be decoded: they are in no other table.
@@ -515,12 +515,12 @@ LOG_PARTITIONS = table_schema("""
     first_offset bigint: lowest offset that was read
     last_offset bigint: highest offset that was read
     records bigint records: records that were read
-    hidden bigint offsets: offsets of markers, and of records of transactions that were aborted or are open
+    hidden bigint offsets: offsets of transaction markers, and of records of aborted or open transactions
     missing bigint offsets: offsets between these two where nothing is: compacted away, or, where the source cannot tell
         (`connector:`), hidden by transactions
     first_ts timestamp: earliest append
     last_ts timestamp: latest append
-    whole_from_offset bigint: from this offset on none is missing: history before it may have holes
+    whole_from_offset bigint: from this offset on no offset is missing; the history before it may be incomplete
     whole_from_ts timestamp: when the record at that offset was appended
 """)
 
@@ -541,19 +541,20 @@ SOURCE_WARNINGS = table_schema("""
 """)
 
 OPEN_TRANSACTIONS = table_schema("""
-    open_transactions by topic, partition: Partitions of the groups' topics in which a transaction is open, so that consumers
-        that read committed get nothing that is behind its begin; in `watch` also partitions of `__consumer_offsets`, where it
-        has committed offsets. Only the source `kafka:` knows of them.
+    open_transactions by topic, partition: Partitions of the groups' topics in which a transaction is open, so that
+        `read_committed` consumers stop at its begin; in `watch` also partitions of `__consumer_offsets` in which it commits
+        offsets. Only the source `kafka:` knows of them.
     topic, partition
-    stable_offset bigint: where such a consumer stops
+    stable_offset bigint: last stable offset, where such a consumer stops
     end_offset bigint: offset behind the last record
     producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
     since timestamp: when it wrote the first record of it; null: not known
-    groups array<string>: groups that have committed offsets for it, or in it, in order
+    groups array<string>: groups that have committed offsets for this partition or, of `__consumer_offsets`, in it; sorted
 """)
 
 END_OFFSETS = table_schema("""
-    end_offsets by topic, partition, at: Where topics end: from the cluster, or from the file of `--end-offsets`. Not kept.
+    end_offsets by topic, partition, at: The log end offsets of topics: from the cluster, or from the file of
+        `--end-offsets`. Not kept.
     topic, partition
     end_offset bigint: offset behind the last record
     log_start_offset bigint: offset of the first record that there is; null: unknown

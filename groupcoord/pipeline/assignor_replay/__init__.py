@@ -1,1 +1,1 @@
-"""What other assignors would have done: the history of each group, played again with each of them."""
+"""The what-if replay (``--replay-with``): replays the recorded history of each group with other partition assignors."""

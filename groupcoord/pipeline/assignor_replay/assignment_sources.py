@@ -1,8 +1,10 @@
-"""How a replayed group gets its assignments: from an assignor with members like real clients, or from the log.
+"""The two sources of a replayed group's assignments: simulated members with an assignor, or the recorded assignments of the
+log.
 
-A client carries over from generation to generation what its protocol lets it (KIP-429): an eager one what its assignor puts
-into user data, a cooperative one what it owns. A member with a new member id remembers nothing, static or not. A cooperative
-client that has to give something up joins again at once. Source: ``ConsumerCoordinator``.
+Simulated members behave like Kafka's clients. From one generation to the next they carry over what their protocol allows
+(KIP-429): with eager rebalancing the user data of the assignor, with cooperative rebalancing the owned partitions. A
+member with a new member id remembers nothing, static or not. A cooperative member that has to revoke partitions rejoins at
+once. Source: ``ConsumerCoordinator``.
 """
 
 from bisect import bisect_right
@@ -25,16 +27,16 @@ from groupcoord.core.java_hash_order import compare_key
 from groupcoord.pipeline.assignor_replay.assignor_choice import AssignorChoice
 
 MOST_PARTITIONS = 1_000_000
-"""More than any cluster has. A commit may name any partition; no assignor is asked to assign two thousand million."""
+"""A limit above what any cluster has. A commit may name any partition number, and an assignor must not get two billion."""
 LATER = (1 << 63) - 1
 
 
 class WhatIfError(Exception):
-    """A generation cannot be played; the text says why."""
+    """A generation cannot be replayed; the text says why."""
 
 
 class MemberSnapshot(NamedTuple):
-    """A member of one generation. ``who`` stays when a static member comes back under another member id."""
+    """A member of one generation. ``who`` is its identity, which a static member keeps when its member id changes."""
 
     member_id: str
     who: str
@@ -47,11 +49,11 @@ class MemberSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """One record of the log that describes the group.
+    """A record of the log with the members of the group.
 
-    ``begins``: a new generation, and not a further record of the one before. ``follows``: the second step of a cooperative
-    rebalance; the same members with the same subscriptions join again because one had to give something up. ``goes_on``:
-    the next generation is such a second step as well, but of other members.
+    ``begins``: it is a new generation, not a further record of the one before. ``follows``: it is the second step of a
+    cooperative rebalance, in which the same members with the same subscriptions rejoin because one had to revoke partitions.
+    ``goes_on``: the next generation is such a second step, too, but members have changed.
     """
 
     log_partition: int
@@ -78,7 +80,7 @@ class GroupRecord:
 
     @property
     def wanted(self) -> dict[str, None]:
-        """The topics that any member wants. Raises WhatIfError if that is unknown."""
+        """The topics that any member subscribes to. Raises WhatIfError if that is unknown."""
         for person in self.people:
             if person.topics is None:
                 raise WhatIfError(self.problem or f"what {person.member_id} wants is not known")
@@ -86,11 +88,11 @@ class GroupRecord:
 
 
 RECORD_FIELDS = [field.name for field in fields(GroupRecord) if field.name != "people"]
-"""The fields that are columns of the same name in the rows that ``what_if_tables`` makes."""
+"""The fields of GroupRecord that are columns of the same name in rows of ``what_if_tables.moments``."""
 
 
 def group_record(row: Mapping[str, Any]) -> GroupRecord:
-    """The record in a row that ``what_if_tables`` makes: the fields as columns of the same names, and ``members``."""
+    """Make a GroupRecord from a row of ``what_if_tables.moments``."""
     return GroupRecord(
         **{name: row[name] for name in RECORD_FIELDS}, people=tuple([_person(one) for one in row["members"] or ()])
     )
@@ -114,21 +116,22 @@ def _flat(grouped: Iterable[Mapping[str, Any]]) -> list[TopicPartition]:
 
 
 class PartitionCounts:
-    """How many partitions each topic had, and since when."""
+    """The number of partitions of each topic over time."""
 
     def __init__(self) -> None:
         self._since: dict[str, list[int]] = {}
         self._counts: dict[str, list[int]] = {}
 
     def add(self, topic: str, since: int, count: int) -> None:
-        """From ``since`` on ``topic`` has ``count`` partitions. Later moments come later."""
+        """Record that ``topic`` has ``count`` partitions from ``since`` on. Must be called in the order of time."""
         self._since.setdefault(topic, []).append(since)
         self._counts.setdefault(topic, []).append(count)
 
     def at(self, moment: int | None, wanted: Iterable[str]) -> dict[str, int]:
-        """Those of ``wanted`` that there were, with their partitions; without a time as they are last.
+        """The topics of ``wanted`` that existed at ``moment``, and their numbers of partitions; if it is None, the latest
+        numbers.
 
-        Raises WhatIfError where these are more than a cluster can have.
+        Raises WhatIfError if there are more than MOST_PARTITIONS.
         """
         when = LATER if moment is None else moment
         found = {}
@@ -142,43 +145,43 @@ class PartitionCounts:
 
 
 Claims = dict[str, Collection[TopicPartition]]
-"""Member id → what the member said it still owned when it joined."""
+"""The partitions that each member, by member id, claims to own when it joins."""
 
 
 class PlayedRebalance(NamedTuple):
-    """One rebalance: what members said that they still owned, and the assignment of each of its steps."""
+    """A replayed rebalance: the partitions that members claimed to own, and the assignment of each of its steps."""
 
     claims: Claims
     rounds: list[Assignment]
 
 
 class RecordedHistory:
-    """One group as it really was; moments come in the order of the log."""
+    """The assignments of one group as recorded in the log. Methods must be called in the order of the log."""
 
     def __init__(self) -> None:
         self._had: Mapping[str, Sequence[TopicPartition]] = {}
 
     def claims(self, moment: GroupRecord) -> Claims:
-        """What members say that they still own as this rebalance begins, by their subscriptions in the log. Members of KIP-848
-        need not say so: they keep what they are not told to give up."""
+        """The partitions that members claim to own when this rebalance begins, by their subscriptions in the log. Members of
+        KIP-848 do not say so: they keep what they are not told to revoke."""
         if moment.modern:
             return {person.member_id: self._had.get(person.member_id, ()) for person in moment.people}
         return {person.member_id: person.owned for person in moment.people}
 
     def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:  # noqa: ARG002 - the log knows
-        """All of a rebalance that begins, as the log says. Raises WhatIfError if it does not."""
+        """The rebalance that begins, as recorded. Raises WhatIfError if the log does not have its assignment."""
         return PlayedRebalance(self.claims(moment), self.follow(moment))
 
     def follow(self, moment: GroupRecord) -> list[Assignment]:
-        """The assignments of a second step that the log has."""
+        """The recorded assignment of the second step."""
         self._had = moment.assignment
         return [moment.assignment]
 
     def refresh(self, moment: GroupRecord) -> None:
-        """A further record of the same generation says nothing new."""
+        """A further record of the same generation; nothing changes."""
 
     def everybody_left(self) -> None:
-        """The group has no members any more: what they owned is gone, too."""
+        """The group has no members any more; forget what they owned."""
         self._had = {}
 
 
@@ -191,8 +194,8 @@ class _Client:
 
 
 class SimulatedMembers:
-    """The same group, if all members had the assignor of ``choice``, under the highest protocol that it supports, as Kafka's
-    clients do."""
+    """The same group with simulated members that all use the assignor of ``choice``, with the highest rebalance protocol
+    that it supports, as Kafka's clients do."""
 
     def __init__(self, choice: AssignorChoice) -> None:
         self._make = choice.make
@@ -201,16 +204,17 @@ class SimulatedMembers:
         self._generation = 0
 
     def claims(self, moment: GroupRecord) -> Claims:
-        """Cooperative members say what they own and still want, sorted as on the wire; eager ones have given it up."""
+        """The partitions that members claim to own: cooperative ones what they own and still subscribe to, sorted as on the
+        wire; eager ones nothing, because they revoke everything before they join."""
         self._clients = {person.member_id: self._client(person) for person in moment.people}
         if self._protocol is RebalanceProtocol.EAGER:
             return {person.member_id: () for person in moment.people}
         return {person.member_id: _still_owned(self._clients[person.member_id], person) for person in moment.people}
 
     def play(self, moment: GroupRecord, partitions: Mapping[str, int]) -> PlayedRebalance:
-        """All join, the leader assigns, and so on until no member has to give anything up.
+        """All members join and the leader assigns; this is repeated until no member has to revoke anything.
 
-        If the real group went on to such a second step with other members, so does this one. Raises what the assignor raises.
+        If members of the real group changed before its second step, so they do here. Raises what the assignor raises.
         """
         claims = joined_with = self.claims(moment)
         rounds = [self._round(moment, joined_with, partitions)]
@@ -220,12 +224,12 @@ class SimulatedMembers:
         return PlayedRebalance(claims, rounds)
 
     def follow(self, moment: GroupRecord) -> list[Assignment]:
-        """Nothing: what this assignor needs a second step for has been done in the first's row."""
+        """Nothing: ``play`` has already done all steps that this assignor needs."""
         self.refresh(moment)
         return []
 
     def refresh(self, moment: GroupRecord) -> None:
-        """A static member that comes back gets what it had, and its assignor is told so."""
+        """A static member that rejoined gets the assignment that it had, and its assignor is told so."""
         had = {client.who: client for client in self._clients.values()}
         for person in moment.people:
             if person.member_id not in self._clients and person.who in had:
@@ -236,7 +240,7 @@ class SimulatedMembers:
         self._clients = {person.member_id: self._client(person) for person in moment.people}
 
     def everybody_left(self) -> None:
-        """What their assignors remember is gone, too."""
+        """The group has no members any more; forget the state of their assignors."""
         self._clients = {}
 
     def _client(self, person: MemberSnapshot) -> _Client:
@@ -272,7 +276,7 @@ def _gave_up(claims: Claims, answer: Assignment) -> bool:
 
 
 def _still_owned(client: _Client, person: MemberSnapshot) -> list[TopicPartition]:
-    """Who does not want a topic any more gives it up before it joins."""
+    """What the member still owns of the topics that it subscribes to; it revokes the others before it joins."""
     wanted = frozenset(person.topics or ())
     return sorted(
         (partition for partition in client.owned if partition[0] in wanted),

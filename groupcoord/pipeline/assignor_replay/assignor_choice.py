@@ -1,4 +1,4 @@
-"""Which assignors to play with, as ``--replay-with`` says it: ``sticky,range,weighted:capacity=2``."""
+"""Parses ``--replay-with``, the assignors to replay with: ``sticky,range,weighted:capacity=2``."""
 
 import inspect
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from groupcoord.assignors import ASSIGNORS, Assignor, FunctionAssignor, Registry
 from groupcoord.pipeline.errors import PipelineError
 
 RECORDED_HISTORY = "as it was"
-"""What the tables call the real history, which stands beside those of assignors."""
+"""The name in the tables for the real history, which has rows beside those of assignors."""
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
 
 class AssignorChoice(NamedTuple):
-    """One assignor to play with. ``make`` makes that of one member, and is sent to where the work is done."""
+    """An assignor to replay with. ``make`` creates the assignor of one member; it is pickled and sent to Spark's tasks."""
 
     spec: str
     name: str
@@ -22,9 +22,10 @@ class AssignorChoice(NamedTuple):
 
 
 def choices(spec: str, registry: Registry = ASSIGNORS) -> tuple[AssignorChoice, ...]:
-    """The assignors in ``spec``, each once: names with commas, behind a name perhaps ``:PARAMETER=VALUE``, as often as wanted.
+    """Parse ``spec``: names separated by commas, each optionally followed by ``:PARAMETER=VALUE``, also several. Each
+    assignor is returned once.
 
-    Raises PipelineError where there is none of that name or with that parameter; it lists those there are.
+    Raises PipelineError for an unknown name or parameter; it lists the known ones.
     """
     return tuple([_choice(part, registry) for part in dict.fromkeys(part.strip() for part in spec.split(","))])
 
@@ -35,7 +36,7 @@ def _choice(spec: str, registry: Registry) -> AssignorChoice:
         assignor = registry.create(name)
     except UnknownAssignorError as problem:
         raise PipelineError(str(problem)) from None
-    except Exception as problem:  # whatever an installed package does when it is loaded
+    except Exception as problem:  # an installed package may raise anything when it is imported
         raise PipelineError(f"assignor {name!r} cannot be had: {type(problem).__name__}: {problem}") from problem
     if isinstance(assignor, FunctionAssignor):
         if settings:
@@ -51,12 +52,12 @@ def _choice(spec: str, registry: Registry) -> AssignorChoice:
 
 
 def _same(assignor: Assignor) -> Assignor:
-    """A function remembers nothing: one object does for all members."""
+    """Return ``assignor``, a function without state, for every member."""
     return assignor
 
 
 def _setting(kind: type[Assignor], name: str, setting: str) -> tuple[str, Any]:
-    """One parameter and its value, which is of the type that the parameter's default has."""
+    """Parse ``PARAMETER=VALUE``; the value has the type of the parameter's default."""
     parameter, _, value = setting.partition("=")
     known = {
         found.name: found.default

@@ -1,6 +1,6 @@
-"""The history of one group, played with one assignor: from moments to rows of ``what_if``.
+"""Replays the history of one group with one assignor: from rows of ``what_if_tables.moments`` to rows of ``what_if``.
 
-What it keeps does not grow with the history: the members, and whose each partition is and was last.
+Its memory does not grow with the length of the history: it keeps the members, and the current and last owner of each partition.
 """
 
 from collections import Counter
@@ -14,11 +14,11 @@ from groupcoord.pipeline.assignor_replay import assignment_sources as strategies
 from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, AssignorChoice
 
 Owners = dict[TopicPartition, str]
-"""Partition → who has it; who that is stays the same over restarts of a static member."""
+"""The owner of each partition: an identity that a static member keeps when its member id changes."""
 
 
 class RebalanceCosts(NamedTuple):
-    """The numbers of one row; as the columns of ``what_if``."""
+    """The figures of one rebalance, as in the columns of ``what_if``."""
 
     partitions_total: int
     moved: int
@@ -29,7 +29,7 @@ class RebalanceCosts(NamedTuple):
 
 
 def partition_owners(assignment: Mapping[str, Iterable[TopicPartition]], whos: Mapping[str, str]) -> Owners:
-    """Whose each partition of ``assignment`` is, by ``whos``: member id → who that is."""
+    """The owner of each partition of ``assignment``; ``whos`` maps member ids to identities."""
     return {partition: whos[member_id] for member_id, had in assignment.items() for partition in had}
 
 
@@ -42,10 +42,10 @@ def costs(
     last: Owners,
     partitions: Mapping[str, int],
 ) -> RebalanceCosts:
-    """What the ``rounds`` of one rebalance cost.
+    """The costs of a rebalance whose steps are ``rounds``.
 
-    ``claimed`` is what members still owned when they joined, ``reading`` who had what just before, ``last`` whose each
-    partition was last, and ``partitions`` are the topics that members want now.
+    ``claimed`` are the owners when members joined, ``reading`` the owners just before, ``last`` the last owner of each
+    partition. ``partitions`` has the topics that members subscribe to now, and their numbers of partitions.
     """
     each = [partition_owners(assignment, whos) for assignment in rounds]
     now = each[-1]
@@ -69,19 +69,20 @@ def costs(
 
 
 def _kept_at_most(now: Iterable[int], before: Iterable[int]) -> int:
-    """The most partitions that could stay if the shares were dealt anew among the members: as ``rebalances`` counts it."""
+    """The most partitions that could keep their owners if the new numbers of partitions were distributed over the members in
+    the best way; the same measure as in ``rebalances``."""
     pairs = zip(sorted(now, reverse=True), sorted(before, reverse=True), strict=False)
     return sum(min(share, had) for share, had in pairs)
 
 
 Row = dict[str, Any]
 LONGEST_PROBLEM = 1000
-"""How many characters are kept of what an assignor complains of."""
+"""The most characters that are kept of an assignor's error."""
 
 
 @dataclass
 class _Event:
-    """A rebalance that is not done before the next one begins, because a second step may follow."""
+    """A rebalance in progress: it is over when the next one begins, because until then a second step may follow."""
 
     moment: strategies.GroupRecord
     last_moment: strategies.GroupRecord
@@ -92,7 +93,8 @@ class _Event:
 
 
 class GroupReplay:
-    """One group and one assignor; ``choice`` None: as it was. Moments come in the order of the log, topics before them."""
+    """Replays one group with one assignor; if ``choice`` is None, with the recorded assignments. Records must come in the
+    order of the log, after the rows about topics."""
 
     def __init__(self, group: str, choice: AssignorChoice | None) -> None:
         self.topics = strategies.PartitionCounts()
@@ -104,7 +106,7 @@ class GroupReplay:
         self._last: Owners = {}
 
     def moment(self, moment: strategies.GroupRecord) -> Iterator[Row]:
-        """Play one; gives the row of the rebalance before, when that is over."""
+        """Replay one record; yields the row of the previous rebalance if that is over."""
         if not moment.people:
             yield from self.end()
             self._player.everybody_left()
@@ -118,7 +120,7 @@ class GroupReplay:
             self._event = self._begin(moment)
 
     def end(self) -> Iterator[Row]:
-        """The row of the last rebalance, if there is one that is not over."""
+        """Yield the row of the last rebalance, if it is still in progress."""
         if self._event is not None:
             yield self._row(self._event)
             self._event = None
@@ -128,7 +130,7 @@ class GroupReplay:
         try:
             event.partitions = self.topics.at(moment.at, moment.wanted)
             event.played = self._player.play(moment, event.partitions)
-        except Exception as problem:  # an assignor may raise anything, and the others go on
+        except Exception as problem:  # an assignor may raise anything; the replay of others continues
             event.problem = self._words(problem)
         return event
 
@@ -187,7 +189,7 @@ class GroupReplay:
         }
 
     def _agrees(self, moment: strategies.GroupRecord, answer: Assignment, whos: dict[str, str]) -> bool | None:
-        """Is ``answer`` what the group really came to by this assignor?"""
+        """Is ``answer`` the group's real assignment? None if the group did not use this assignor then."""
         if self._choice is None or moment.protocol != self._choice.name:
             return None
         try:

@@ -1,7 +1,7 @@
-"""From generations to ``what_if``: each group's history beside each assignor, shared out over tasks by group and assignor.
+"""The tables what_if and what_if_summary: prepares the records of each group and distributes the replays by group and assignor.
 
-A grouped map would hold all of a group at once. So the rows are sorted, and a task reads them as a stream: a group with a long
-history takes long, and no more memory than another.
+Spark's grouped map would hold all rows of a group in memory. So the rows are sorted, and a task reads them as a stream: a group
+with a long history takes more time, but not more memory.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +20,15 @@ from groupcoord.pipeline.schemas import MEMBER, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 ALWAYS = 0
-"""Since when, where no time is known: before all records."""
+"""The value of ``since`` if no time is known: before all records."""
 
 
 def partition_counts(statistics: DataFrame, generations: DataFrame, ends: DataFrame | None) -> DataFrame:
-    """``topic``, ``since`` (microseconds) and ``count``: a row for each time that the log shows more partitions than before.
+    """The numbers of partitions of topics: ``topic``, ``since`` (microseconds) and ``count``, a row for each time that the
+    log shows more partitions than before.
 
-    ``statistics`` is what ``partition_statistics`` gives. Where ``ends`` (END_OFFSETS) knows of more partitions, the topic has
-    had them since the last growth that the log shows.
+    ``statistics`` is the result of ``partition_statistics``. If ``ends`` (END_OFFSETS) has more partitions than the log
+    shows, they are taken to exist since the last growth that the log shows.
     """
     committed = (
         statistics.where("last_commit is not null")
@@ -65,13 +66,13 @@ def partition_counts(statistics: DataFrame, generations: DataFrame, ends: DataFr
 
 
 BATCH = 4096
-"""How many rows are handed back at a time."""
+"""The number of rows that are returned to Spark at a time."""
 SLICE = 64
-"""How many generations become Python's objects at a time: of a large group they are large."""
+"""The number of generations that are converted to Python objects at a time: those of a large group are large."""
 
 
 def playing(chosen: Sequence[AssignorChoice]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Plays the record batches of ``moments`` that it is given, in order, with ``chosen``."""
+    """Make a function that replays record batches of ``moments``, in order, with the assignors ``chosen``."""
     by_name = {choice.spec: choice for choice in chosen}
 
     def play(batches: Iterator[Any]) -> Iterator[Any]:
@@ -87,27 +88,28 @@ def playing(chosen: Sequence[AssignorChoice]) -> Callable[[Iterator[Any]], Itera
 
 
 TOPICS_FIRST = -1
-"""The ``log_offset`` of rows that say how many partitions a topic had: they come before all records."""
+"""The ``log_offset`` of rows about topics, which sorts them before all records."""
 _NO_NUMBERS = "cast(array() as array<int>)"
 _GIVES_UP = f"""
     coalesce(exists(members, m -> m.assigned is not null and exists(m.owned, o -> size(array_except(o.partitions,
         coalesce(flatten(transform(filter(m.assigned, a -> a.topic = o.topic), a -> a.partitions)), {_NO_NUMBERS}))) > 0)),
     false)
 """
-"""Is there a member that still owned something and was not given it again? It then gives it up and joins again."""
+"""SQL: is there a member that owned partitions and was not assigned all of them again? It revokes them and rejoins."""
 _WISHES = f"sort_array(transform(members, m -> concat({IDENTITY}, ' ', array_join(m.topics, ' '))))"
-"""The members and their subscriptions, to see whether they have changed."""
+"""SQL: the members and their subscriptions, to see whether they have changed."""
 _MEMBERS = f"""transform(members, m -> struct(m.member_id, {IDENTITY} as who, m.instance_id, m.topics, m.rack,
     if(is_real, m.owned, null) as owned, if(is_real or name = protocol, m.assigned, null) as assigned))"""
-"""Only what playing needs: real assignments are most of the bytes, and only the real history and its own assignor need them."""
+"""SQL: the fields that a replay needs. Real assignments are most of the bytes, and are only kept for the real history and for
+the assignor that the group used."""
 _OF_CONSUMERS = f"if(protocol_type = 'consumer', members, cast(array() as array<{MEMBER}>))"
 _WANTED = "flatten(transform(members, m -> coalesce(m.topics, array())))"
 
 
 def what_if(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice], tasks: int) -> DataFrame:
-    """WHAT_IF of the groups in ``generations`` (those of all kinds), played with ``chosen`` in ``tasks`` tasks.
+    """WHAT_IF: the groups in ``generations`` (of all kinds) replayed with the assignors ``chosen`` in ``tasks`` tasks.
 
-    ``counts`` is what ``partition_counts`` gives.
+    ``counts`` is the result of ``partition_counts``.
     """
     return (
         moments(generations, counts, chosen)
@@ -122,7 +124,7 @@ _SUMMED = ("moved", "moved_needlessly", "pauses", "rebalances")
 
 
 def what_if_summary(played: DataFrame) -> DataFrame:
-    """WHAT_IF_SUMMARY of WHAT_IF."""
+    """WHAT_IF_SUMMARY from the rows of WHAT_IF."""
     return (
         played.groupBy("group", "assignor")
         .agg(
@@ -139,8 +141,8 @@ def what_if_summary(played: DataFrame) -> DataFrame:
 
 
 def moments(generations: DataFrame, counts: DataFrame, chosen: Sequence[AssignorChoice]) -> DataFrame:
-    """What is played, for each of ``chosen`` and as it was: rows with a ``topic`` say how many partitions that had, and since
-    when (``at``, in microseconds); the others are the records that describe a group."""
+    """The input of replays, for each of ``chosen`` and for the real history. Rows with a ``topic`` say how many partitions it
+    had since ``at`` (in microseconds); the others are records of generations (GroupRecord)."""
     every = [(RECORDED_HISTORY, "", True), *((choice.spec, choice.name, False) for choice in chosen)]
     assignors = [
         F.struct(F.lit(spec).alias("assignor"), F.lit(name).alias("name"), F.lit(real).alias("is_real"))
@@ -168,7 +170,8 @@ def moments(generations: DataFrame, counts: DataFrame, chosen: Sequence[Assignor
 
 
 def _described(generations: DataFrame) -> DataFrame:
-    """The records of all groups of consumers, each with what the one before and the one after say of it."""
+    """The records of generations of all groups of consumers, with the columns that compare each with the one before and
+    after."""
     return (
         generations.selectExpr("* except (members)", "kind <> 'classic' as modern", f"{_OF_CONSUMERS} as members")
         .selectExpr(

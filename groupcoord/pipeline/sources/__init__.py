@@ -1,1 +1,1 @@
-"""Where the records come from. Every source gives the schema of ``schemas.LOG``."""
+"""The sources of a run or a watch. Each of them reads records as the table ``schemas.LOG``."""

@@ -1,8 +1,8 @@
-"""Record batches as Arrow columns, many at a time with numpy: step j reads record j of every batch at once.
+"""Reads many record batches at once into Arrow columns with numpy: step j reads record j of every batch.
 
-What record_batch.py reads one by one, for logs of gigabytes. A batch that cannot be read (its checksum does not fit, it
-does not unpack, its format is older than Kafka 0.11, its records do not fill it) comes as one record without a key whose
-value is the batch's bytes; ``record_decoder.py`` finds out what is wrong with it. Source: KIP-98,
+It is the bulk counterpart of ``protocol/batches/record_batch.py``, which reads one record at a time; for logs of gigabytes. A
+batch that cannot be read (wrong checksum, broken compression, a format older than Kafka 0.11, records of the wrong length) is
+returned as one record without a key whose value is the batch's bytes; ``record_decoder.py`` finds the reason. Source: KIP-98,
 ``DefaultRecordBatch``, ``DefaultRecord``.
 """
 
@@ -29,17 +29,17 @@ from groupcoord.protocol.batches.record_batch import (
 _LENGTH = struct.Struct(">i").unpack_from
 _CRC = struct.Struct(">I").unpack_from
 OVERHEAD = 12
-"""Bytes that the length of a batch does not count: its base offset, and the length."""
+"""The bytes that the field ``batchLength`` does not count: the base offset and the length itself."""
 _SMALLEST = 26
-"""Bytes of the smallest entry of any format: offset, size, and a message of magic 0 with nothing in it."""
+"""The bytes of the smallest entry of any format: offset, size, and an empty message of magic 0."""
 _SMALLEST_RECORD = 7
-"""Bytes of a record with nothing in it: its length, attributes, two deltas, and three sizes."""
+"""The bytes of an empty record: its length, attributes, timestamp and offset delta, and three sizes."""
 CHECKED_FROM = 21
-"""Where the bytes begin that the checksum of a batch is over."""
+"""Where in a batch the bytes begin that its checksum covers."""
 
 
 class BatchHeaders(NamedTuple):
-    """The headers of batches, a numpy array for each field; ``start`` and ``end`` are places in the bytes."""
+    """The headers of batches, a numpy array for each field; ``start`` and ``end`` are positions in the bytes."""
 
     start: Any
     end: Any
@@ -58,7 +58,8 @@ class BatchHeaders(NamedTuple):
 
 
 def walk(data: Any, position: int = 0, limit: int | None = None) -> tuple[list[int], int]:
-    """Where the whole batches begin from ``position`` to ``limit``, and where the last one ends, or something that is none."""
+    """The positions of the complete batches that begin from ``position`` on and before ``limit``; and where the last of them
+    ends: what follows is the end of the data, or no complete batch, or at ``limit``."""
     starts = []
     size = len(data)
     stop = size if limit is None else limit
@@ -72,9 +73,9 @@ def walk(data: Any, position: int = 0, limit: int | None = None) -> tuple[list[i
 
 
 def headers(data: Any, starts: list[int]) -> BatchHeaders:
-    """The headers at ``starts`` of ``data``, an array of bytes.
+    """Read the headers at the positions ``starts`` of ``data``, an array of bytes.
 
-    For batches of older formats only the first four fields mean something, and ``last_offset`` is the base offset.
+    For batches of older formats only the first four fields are valid, and ``last_offset`` is the base offset.
     """
     start = np.array(starts, np.int64)
     base = numbers_at(data, start, ">i8").astype(np.int64)
@@ -82,7 +83,7 @@ def headers(data: Any, starts: list[int]) -> BatchHeaders:
     old = magic != MAGIC
 
     def field(offset: int, dtype: str, in_old: int) -> Any:
-        place = np.minimum(start + offset, len(data) - np.dtype(dtype).itemsize)  # an old one at the end is shorter
+        place = np.minimum(start + offset, len(data) - np.dtype(dtype).itemsize)  # an old message may be shorter
         return np.where(old, in_old, numbers_at(data, place, dtype)).astype(np.int64)
 
     return BatchHeaders(
@@ -100,23 +101,23 @@ def headers(data: Any, starts: list[int]) -> BatchHeaders:
 
 
 def is_control(found: BatchHeaders) -> Any:
-    """Which batches are markers."""
+    """A mask of the control batches (transaction markers)."""
     return found.attributes & CONTROL != 0
 
 
 def is_transactional(found: BatchHeaders) -> Any:
-    """Which batches are data of transactions."""
+    """A mask of the data batches that belong to transactions."""
     return (found.attributes & (CONTROL | TRANSACTIONAL)) == TRANSACTIONAL
 
 
 def read(data: bytes | memoryview, partition: int, found: BatchHeaders) -> Iterator[Any]:
-    """The records of the batches ``found`` in ``data``, as record batches of LOG, in order of offsets."""
+    """Read the records of the batches ``found`` in ``data``, as record batches of LOG in the order of offsets."""
     if not len(found.start):
         return
     content, position, end, broken = _unpacked(data, found)
     intact = found.where(~broken)
     columns = _records(content, position[~broken], end[~broken], intact)
-    if columns is None:  # one of them lies about its records: find out which, by halves
+    if columns is None:  # the records of some batch are malformed: find it by bisection
         if len(intact.start) == 1:
             broken = np.ones(len(found.start), bool)
         else:
@@ -132,7 +133,8 @@ def read(data: bytes | memoryview, partition: int, found: BatchHeaders) -> Itera
 
 
 def _unpacked(data: bytes | memoryview, found: BatchHeaders) -> tuple[Any, Any, Any, Any]:
-    """The bytes with what is compressed unpacked behind them; where each batch's records begin and end; which are broken."""
+    """Append the decompressed records to the bytes. Returns these, where each batch's records begin and end, and which are
+    broken."""
     parts = [np.frombuffer(data, np.uint8)]
     size = len(data)
     begin, end = found.start + HEADER_BYTES, found.end.copy()
@@ -157,7 +159,7 @@ def _unpacked(data: bytes | memoryview, found: BatchHeaders) -> tuple[Any, Any, 
 
 
 def _records(content: Any, position: Any, end: Any, found: BatchHeaders) -> tuple[Any, Any, Any, Any] | None:
-    """Offsets, times, keys and values of all records; None if some are not where they should be."""
+    """The offsets, times, keys and values of all records; None if some record is malformed."""
     if (found.count * _SMALLEST_RECORD > end - position).any():
         return None
     first = np.concatenate([[0], np.cumsum(found.count)])
@@ -194,7 +196,7 @@ def _records(content: Any, position: Any, end: Any, found: BatchHeaders) -> tupl
 
 
 def _sized(content: Any, position: Any) -> tuple[Any, Any]:
-    """Sizes, none of which is so large that adding it to a place could overflow; and where they end."""
+    """Read sizes (varints), clipped so that adding one to a position cannot overflow; and where they end."""
     sizes, position = varints(content, position)
     return np.clip(sizes, -1, len(content)), position
 

@@ -1,4 +1,5 @@
-"""Segments with bytes in them that are no record batch: the next whole batch is found by its checksum."""
+"""Finds the record batches of a damaged segment: behind damaged bytes, the next complete batch is recognised by its
+checksum."""
 
 from typing import Any
 
@@ -10,12 +11,12 @@ from groupcoord.pipeline.sources.columnar_batch_reader import CHECKED_FROM, OVER
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, MAGIC
 
 _MOST_OFFSETS = 1 << 24
-"""More than any batch has: a limit, so that few places have to be checked."""
+"""More offsets than any batch has. This limit rules out most positions before a checksum is computed."""
 _KNOWN_ATTRIBUTES = 0x7F
 
 
 def walk_over_damage(data: Any) -> tuple[list[int], list[tuple[int, int]]]:
-    """Where the whole batches of ``data`` begin, and from where to where bytes are that are none."""
+    """The positions of all complete batches in ``data``, and the ranges of bytes between them that are no batch."""
     starts, end = walk(data)
     damages: list[tuple[int, int]] = []
     while end < len(data):
@@ -29,7 +30,7 @@ def walk_over_damage(data: Any) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def next_batch(data: Any, position: int) -> int | None:
-    """Where the next batch begins, from ``position`` on, that is whole and whose checksum fits; None if there is none."""
+    """The position of the next complete batch with a correct checksum, from ``position`` on; None if there is none."""
     content = np.frombuffer(data, np.uint8)
     if len(content) < position + HEADER_BYTES:
         return None

@@ -1,7 +1,7 @@
-"""Where topics end, for lags: asked of the cluster, or from a file.
+"""END_OFFSETS, the log end offsets of topics from which lag is computed: from the cluster, or from a CSV or JSON file.
 
-A cluster is also asked where they begin, what is behind open transactions, and how old the first record is that a group has
-not read. No request gives the time of an offset, so that takes a fetch of one batch each: for a bounded number of them.
+From a cluster also come the log start offsets, open transactions, and the time of the first record that a group has not read.
+No request returns the time of an offset, so each such time takes a fetch of one batch; therefore their number is limited.
 """
 
 import time
@@ -21,17 +21,17 @@ from groupcoord.pipeline.sources import kafka_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 
 MOST_ASKED = 1_000
-"""For so many committed offsets at most the first unread record is fetched, those with the longest lags."""
+"""For at most this many committed offsets, those with the longest lags, the first unread record is fetched."""
 ASKING_S = 10.0
-"""So long at most: what lies in a remote tier takes its time."""
+"""The time limit of these fetches in seconds: records in a remote tier (KIP-405) take long."""
 _NEEDED = {"topic", "partition", "end_offset"}
 _ASKED = {"unread", "open_transaction"}
-"""What only a cluster tells."""
+"""The columns that only a cluster can provide."""
 
 
 def ends_of_cluster(current: DataFrame, options: Mapping[str, str], now_ms: int) -> DataFrame:
-    """END_OFFSETS of the partitions in ``current`` (``topic``, ``partition``, ``committed_offset``); what is not there is
-    missing."""
+    """Ask the cluster for END_OFFSETS of the partitions in ``current`` (``topic``, ``partition``, ``committed_offset``).
+    Partitions that do not exist have no row."""
     places = current.groupBy("topic", "partition").agg(F.collect_set("committed_offset").alias("committed"))
     return places.coalesce(1).mapInArrow(_asking(options, now_ms), END_OFFSETS.ddl)
 
@@ -73,9 +73,9 @@ def fetch_first_unread(
     most: int = MOST_ASKED,
     patience_s: float = ASKING_S,
 ) -> None:
-    """Add to ``unread`` of ``rows`` (END_OFFSETS) the times of the first records behind what is ``committed``.
+    """Add to ``unread`` of ``rows`` (END_OFFSETS) the times of the first records from the ``committed`` offsets on.
 
-    What the cluster does not let be read, or is damaged, remains unknown.
+    Where the cluster denies reading, or the log is damaged, the time remains unknown.
     """
     late = [
         (row["end_offset"] - offset, offset, row)
@@ -101,8 +101,8 @@ def fetch_first_unread(
 
 
 def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
-    """The ends in a CSV file with a header, or in JSON lines: ``topic``, ``partition``, ``end_offset``, perhaps
-    ``log_start_offset`` and, if several were observed one after the other, ``at`` (a time as ISO 8601 says it).
+    """END_OFFSETS from a CSV file with a header, or from JSON lines: ``topic``, ``partition``, ``end_offset``, optionally
+    ``log_start_offset``, and ``at`` (ISO 8601), by which several observations of a partition are told apart.
 
     Raises PipelineError.
     """

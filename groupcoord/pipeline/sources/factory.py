@@ -1,7 +1,7 @@
-"""The source that ``--source`` names, to be read once or followed as a stream.
+"""Creates the source that ``--source`` names: a SourcePlan to read it once, or a StreamSource to follow it.
 
-There are ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE`` and ``connector:HOST:PORT``. The first and the last can be
-followed.
+Sources are ``kafka:HOST:PORT``, ``segments:DIR``, ``jsonl:FILE`` and ``connector:HOST:PORT``; ``kafka`` and ``connector`` can
+be followed.
 """
 
 import json
@@ -34,26 +34,28 @@ from groupcoord.pipeline.sources.segment_files import (
 )
 
 FEW = 50_000
-"""Fewer records are read in this process."""
+"""A source with fewer records is read in this process, not in Spark's tasks."""
 BYTES_A_RECORD = 85
-"""A commit in a large batch without compression."""
+"""The size of a commit in a large uncompressed batch, to estimate the number of records."""
 BYTES_A_LINE = 250
-"""The same, as a line of JSON."""
+"""The size of a commit as a line of JSON."""
 BYTES_TO_SURVEY = 4 * PIECE_BYTES
-"""So many bytes are looked through in the time that a task of Spark takes to begin."""
+"""The bytes of segments that can be surveyed in the time that Spark takes to start a task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourcePlan:
-    """One reading of a source.
+    """How to read a source once.
 
-    ``spec`` is the text after ``--source``. ``about`` is about how many records there are, as far as that is known before Spark
-    starts. ``read`` gives the records as LOG, or the numbers of the tasks that will read them, of which there are ``tasks``;
-    ``open_batches`` turns its record batches into such of LOG, and of PLACES for what is hidden, inside the task that decodes
-    them. ``records`` is how many there must be; None if the source cannot know. ``ends``, of a live cluster, turns
-    CURRENT_OFFSETS into END_OFFSETS. ``hidden`` are the PLACES of what is hidden, if batches do not have them. ``remarks`` are
-    what is known once all was read. ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells. ``survey``
-    gives the plan to read by, where tasks of Spark have to look through the source before it is read.
+    - ``spec``: the text after ``--source``.
+    - ``read``: gives the records as LOG, or, if ``tasks`` is set, that many rows with the numbers of the tasks that read them.
+    - ``open_batches``: in a task, turns the record batches of ``read`` into batches of LOG, and of PLACES for hidden records.
+    - ``about``: the approximate number of records, if known before Spark starts; ``records``: the exact number, if known.
+    - ``ends``: turns CURRENT_OFFSETS into END_OFFSETS by asking a live cluster.
+    - ``hidden``: the PLACES of hidden records, for sources whose batches do not contain them.
+    - ``warnings`` are known before reading, ``remarks`` gives those that are known after it.
+    - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
+    - ``survey``: gives the plan to use instead, for sources that Spark has to survey before they can be read.
     """
 
     spec: str
@@ -71,16 +73,16 @@ class SourcePlan:
 
     @property
     def is_read_here(self) -> bool:
-        """Are there so few records that this process has read them before a task of Spark has begun?"""
+        """Is the source so small that it is read in this process, faster than Spark could start a task?"""
         return self.tasks is not None and self.about is not None and self.about < FEW
 
     def surveyed(self, spark: SparkSession) -> "SourcePlan":
-        """The plan to read by. Raises PipelineError if there is nothing that could be read."""
+        """The result of the survey, or this plan if it needs none. Raises PipelineError if there is nothing to read."""
         return self if self.survey is None else self.survey(spark)
 
 
 def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
-    """The plan for the source that ``spec`` names; ``options`` are those of the source. Raises PipelineError."""
+    """The plan for reading the source ``spec`` with the source's ``options``. Raises PipelineError."""
     kind, _, what = spec.partition(":")
     if kind not in _PLANS or not what:
         raise PipelineError(
@@ -90,11 +92,11 @@ def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
 
 
 Range = tuple[int, int]
-"""A partition of the log, and where in it a task begins to read."""
+"""A partition of the log and the offset at which a task begins to read it: this identifies a range."""
 
 
 class _MergedCounts(AccumulatorParam[dict[Range, tuple[int, int]]]):
-    """What tasks tell of ranges; who tells it twice, because a task was tried again, is heard once."""
+    """A Spark accumulator of counts by range. A range that is reported twice, because its task was retried, counts once."""
 
     def zero(self, value: dict[Range, tuple[int, int]]) -> dict[Range, tuple[int, int]]:
         del value
@@ -149,12 +151,12 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
 
 
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
-    """The numbers of the tasks that read, one in each."""
+    """A DataFrame of task numbers, one row in each of ``tasks`` tasks."""
     return lambda spark: spark.range(0, tasks, 1, tasks)
 
 
 def _by_number(read: Callable[[int], Iterable[Any]]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Reads what the tasks are to read whose numbers come in: keys and values never go through Java."""
+    """Make a function that reads the data of each task number that comes in. So keys and values never pass through Java."""
     return lambda batches: (
         found for batch in batches for number in batch.column(0).to_pylist() for found in read(number)
     )
@@ -165,7 +167,7 @@ def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePla
         raise PipelineError(
             f"{directory} is no directory of a disk: copy the folders {kafka_source.TOPIC}-N to one, or mount what they are in"
         )
-    folder = Path(directory).absolute()  # executors of a cluster are in directories of their own
+    folder = Path(directory).absolute()  # executors run in other working directories
     size = sum(path.stat().st_size for _, paths in find_segments(folder) for path in paths)
     survey = partial(_survey_segments, spec, folder, size)
     return SourcePlan(spec=spec, read=_not_surveyed, about=size // BYTES_A_RECORD, survey=survey)
@@ -194,7 +196,7 @@ def _survey_segments(spec: str, directory: Path, size: int, spark: SparkSession)
 
 
 def split_into_tasks(pieces: list[SegmentSlice], most_bytes: int) -> list[list[SegmentSlice]]:
-    """The pieces in lists of at most ``most_bytes``, in order: fifty small files are no work for fifty tasks."""
+    """Combine pieces, in order, into tasks of at most ``most_bytes``, so that fifty small files do not become fifty tasks."""
     tasks: list[list[SegmentSlice]] = []
     size = 0
     for piece in pieces:
@@ -224,17 +226,21 @@ _PLANS = {"kafka": _plan_kafka, "segments": _plan_segments, "jsonl": _plan_jsonl
 
 
 MOST = "500000"
-"""How many offsets are read a batch, at most, unless the option ``maxrecords`` says otherwise."""
+"""The default of the option ``maxrecords``: the most offsets that a batch of a stream reads."""
 
 Positions = dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSource:
-    """``identity`` tells one source from another. ``load`` gives LOG, for ever. ``positions`` are where each partition of the
-    log is at, as Spark's checkpoint says it. ``bounds`` and ``ends`` ask the cluster: the first offsets and ends of the log,
-    and, at a time in milliseconds, END_OFFSETS for CURRENT_OFFSETS; None where there is no way to ask.
-    ``offsets_retention_ms`` is how long the cluster keeps offsets, if it tells. ``topic`` is the topic of the log.
+    """How to follow a source as a stream.
+
+    - ``identity``: tells one source from another, so that a watch is not continued with another cluster or topic.
+    - ``load``: gives LOG as a streaming DataFrame. ``topic`` is the topic of the log.
+    - ``positions``: the next offset of each partition of the log, from the text of the offsets in Spark's checkpoint.
+    - ``bounds``: asks the cluster for the first offset and the end of each partition of the log; None if it cannot be asked.
+    - ``ends``: asks the cluster for END_OFFSETS, given CURRENT_OFFSETS and the time in ms; None if it cannot be asked.
+    - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
     """
 
     spec: str
@@ -248,7 +254,7 @@ class StreamSource:
 
 
 def open_stream(spec: str, options: Mapping[str, str]) -> StreamSource:
-    """The stream that ``spec`` names. Raises PipelineError if it is no stream, or does not answer."""
+    """Open the source ``spec`` as a stream. Raises PipelineError if it cannot be followed or does not respond."""
     kind, _, bootstrap = spec.partition(":")
     if kind == "kafka" and bootstrap:
         return _stream_kafka(spec, bootstrap, options)

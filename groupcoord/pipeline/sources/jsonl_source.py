@@ -3,7 +3,7 @@
 One object a line: ``{"partition": 12, "offset": 345, "timestamp": 1700000000000, "key": "AAEA…", "value": "AAQA…"}``; key and
 value are Base64, null or missing is null; the timestamp is in milliseconds, and may be missing. A record of a transaction has
 ``"transaction": {"producerId": 7}``, and the end of one has ``"marker": "commit"`` or ``"abort"`` beside it: what was aborted,
-or has no end, is not read, as a consumer that reads committed does not (KIP-98).
+or has no end, is not read, as by a consumer with isolation.level read_committed (KIP-98).
 """
 
 import json
@@ -19,11 +19,11 @@ _SCHEMA = (
     "`transaction` struct<producerId: bigint>, `marker` string, `broken` string"
 )
 _LONGEST = 1 << 20
-"""Bytes of the first line that are looked at."""
+"""The most bytes of the first line that are checked."""
 
 
 def check(path: str) -> None:
-    """Raises PipelineError if ``path`` is on this machine and cannot be read, or is not what it should be."""
+    """Raise PipelineError if ``path`` is a local file that cannot be read or has another format."""
     if "://" in path:
         return
     try:
@@ -39,11 +39,11 @@ def check(path: str) -> None:
 
 
 def _refuse_others(path: str, first: bytes) -> None:
-    """Raises PipelineError for other JSON lines that groupcoord writes."""
+    """Raise PipelineError if ``first`` is a line of another JSON format that groupcoord writes."""
     try:
         record = json.loads(first)
     except ValueError:
-        return  # lines that are none become bad records
+        return  # lines that are no JSON become bad records
     if not isinstance(record, dict):
         return
     if record.get("schema") == "groupcoord-trace":
@@ -66,11 +66,11 @@ _IS_COMMITTED = "marker is null and end = 'commit'"
 _END = """first(if(marker in ('commit', 'abort'), marker, null)) ignore nulls over (
     partition by `partition`, transaction.producerId
     order by `offset` rows between current row and unbounded following) as end"""
-"""How the transaction ends: the next of these markers of the same producer decides. There are other markers."""
+"""How the transaction of a record ends: by the next commit or abort marker of the same producer. Other markers are ignored."""
 
 
 def read(spark: SparkSession, path: str) -> DataFrame:
-    """The records as LOG. A line that is no such object becomes a record without a key, its value the bytes of the line."""
+    """The records as LOG. A line in another format becomes a record without a key whose value is the bytes of the line."""
     rows = _lines(spark, path)
     return (
         rows.where(_IS_PLAIN)
@@ -87,7 +87,7 @@ def read(spark: SparkSession, path: str) -> DataFrame:
 
 
 def hidden(spark: SparkSession, path: str) -> DataFrame:
-    """Where ends of transactions are, and records of those that were aborted or have no end: PLACES."""
+    """The PLACES of transaction markers, and of records of transactions that were aborted or have no end."""
     return _decided(_lines(spark, path)).where(f"not coalesce({_IS_COMMITTED}, false)").selectExpr(*_PLACES)
 
 
@@ -97,5 +97,5 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _decided(rows: DataFrame) -> DataFrame:
-    """The ends of transactions and their records, with their ``end``."""
+    """The markers and the records of transactions, with a column ``end``: how the transaction ended."""
     return rows.where(f"not ({_IS_PLAIN})").selectExpr("*", _END)

@@ -1,20 +1,20 @@
-"""``kafka:HOST:PORT``: the data source ``groupcoord``, which reads ``__consumer_offsets`` of any cluster.
+"""The source ``kafka:HOST:PORT``: a Spark data source that reads ``__consumer_offsets`` from a cluster over Kafka's protocol.
 
     spark.dataSource.register(OffsetsSource)
     spark.read.format("groupcoord").option("bootstrap", "localhost:9092").load()
 
-It joins no group and commits nothing, so it does not write into the log that it reads. What the data source gives is what a
-consumer that reads committed sees: nothing of aborted transactions, and nothing behind the first that is open. A run goes on
-behind an open transaction, as the coordinator itself does.
+It joins no group and commits nothing, so it does not write into the log that it reads. The data source returns what a
+read_committed consumer sees: no records of aborted transactions, and nothing beyond the last stable offset (LSO). A run, in
+contrast, also reads beyond the LSO, as the coordinator itself does when it loads.
 
-A task reads a partition, or a range of one that is long. Before the first open transaction (the last stable offset) each range
-can be read alone, because the broker says beside what it sends which transactions were aborted, wherever they began and ended.
-From there on the markers decide, which come later in the log: the last range of a partition goes to its end, and is read by one
-task. What is in it is decided by markers that are in it, too.
+A task reads a partition, or a range of a long one. Below the LSO each range can be read alone, because a fetch response lists
+the aborted transactions, wherever they began and ended. From the LSO on transaction markers decide, which come later in the
+log. So the last range of a partition is read by one task, and extends to the end of the log to contain these markers.
 
 Options: ``bootstrap``,
 ``commandconfig`` (a properties file with TLS and SASL in the names of Kafka's clients, read wherever a task runs),
-``topic`` (``__consumer_offsets``), ``maxrecords`` (for streams: so many offsets a batch). Source: KIP-98 for isolation.
+``topic`` (default ``__consumer_offsets``), ``maxrecords`` (for streams: the most offsets a batch). Source: KIP-98 for
+isolation.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ COMMAND_CONFIG = "commandconfig"
 TRIES = 8
 FETCH_BYTES = 8 * 1024 * 1024
 SAMPLE_BYTES = 64 * 1024
-"""So much is looked at to see how dense a log is: some hundred commits."""
+"""The bytes that are fetched to estimate how dense the log is: some hundred commits."""
 FETCH_MAX_WAIT_MS = 10
 
 
@@ -79,10 +79,10 @@ class OffsetOutOfRangeError(PipelineError):
 
 
 class ClusterReader:
-    """What is in a cluster, found by any of its brokers: ``bootstrap`` of ``options`` is HOST:PORT, or several with commas;
-    ``commandconfig``, where it is there, a properties file with TLS and SASL.
+    """A client that reads metadata, offsets and batches from a cluster. ``options`` has ``bootstrap``, HOST:PORT or several
+    with commas, and perhaps ``commandconfig``, a properties file with TLS and SASL.
 
-    What is not committed counts only if ``isolation_level`` says so.
+    ``isolation_level`` is that of its ListOffsets and Fetch requests.
 
     Every method raises PipelineError, ClusterUnavailableError if it may work later.
     """
@@ -110,28 +110,28 @@ class ClusterReader:
         self._log.close()
 
     def cluster_id(self) -> str | None:
-        """The id of the cluster, where it has one (since Kafka 0.10.1)."""
+        """The id of the cluster; None before Kafka 0.10.1."""
         with _pipeline_errors():
             return self._log.cluster_id()
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``; none if it does not exist."""
+        """The partitions of ``topic``; empty if it does not exist."""
         with _pipeline_errors():
             return self._log.partitions([topic]).get(topic, [])
 
     def bounds(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Partition → its first offset, and its end."""
+        """The first offset and the end of each partition."""
         wanted = {(topic, partition) for partition in partitions}
         first, end = self.offsets(wanted, EARLIEST), self.offsets(wanted, LATEST)
         return {partition: (first[topic, partition], end[topic, partition]) for _, partition in sorted(wanted)}
 
     def offsets(self, wanted: set[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
-        """(topic, partition) → its offset at LATEST or EARLIEST. Partitions that do not exist are missing."""
+        """The offset of each (topic, partition) at LATEST or EARLIEST. Partitions that do not exist are left out."""
         with _pipeline_errors():
             return self._log.offsets(wanted, when)
 
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
-        """The transactions that are open in a partition, the first to begin first; none before Kafka 2.8, which tells none."""
+        """The open transactions of a partition, ordered by first offset (DescribeProducers); empty before Kafka 2.8."""
         with _pipeline_errors():
             try:
                 return self._log.open_transactions((topic, partition))
@@ -139,7 +139,7 @@ class ClusterReader:
                 return []
 
     def offsets_retention_ms(self) -> int | None:
-        """How long the cluster keeps offsets that nobody needs (``offsets.retention.minutes``); None if it does not tell."""
+        """``offsets.retention.minutes`` of the cluster, in ms; None if that cannot be read."""
         with _pipeline_errors():
             try:
                 minutes = self._log.broker_property("offsets.retention.minutes")
@@ -148,7 +148,8 @@ class ClusterReader:
         return None if minutes is None else int(minutes) * 60_000
 
     def first_record_ms(self, topic: str, partition: int, offset: int) -> int | None:
-        """The time of the first record from ``offset`` on, -1 if it has none; None if there is no record, but markers at most.
+        """The time of the first record from ``offset`` on, -1 if the record has no time; None if there is no record (only
+        markers).
 
         Raises OffsetOutOfRangeError if the log begins after ``offset``, or ends before it.
         """
@@ -157,9 +158,8 @@ class ClusterReader:
             return None if found is None else found.timestamp_ms
 
     def fetch(self, topic: str, partition: int, offset: int, most_bytes: int = FETCH_BYTES) -> FetchedBatches:
-        """Batches from ``offset`` on, of which the first may begin before it; none if there are none yet.
-
-        They have ``most_bytes``, or there is one.
+        """Fetch batches from ``offset`` on, at most ``most_bytes`` or one batch; empty if there are none yet. The first batch
+        may begin before ``offset``.
 
         Raises OffsetOutOfRangeError if the log begins after ``offset``, or ends before it.
         """
@@ -192,20 +192,20 @@ Bounds = dict[int, tuple[int, int]]
 
 
 class OffsetRange(InputPartition):
-    """Offsets of one partition: what one task reads. ``is_stable``: all of it is before the last stable offset."""
+    """The range of offsets of a partition that one task reads. ``is_stable``: all of it is below the last stable offset."""
 
     def __init__(self, partition: int, start: int, end: int, *, is_stable: bool = True) -> None:
         self.partition, self.start, self.end, self.is_stable = partition, start, end, is_stable
 
 
 def bounds(options: Options, isolation_level: int = READ_COMMITTED) -> Bounds:
-    """Partition → (first offset, end). Raises ClusterUnavailableError, also if there is no such topic yet."""
+    """The first offset and the end of each partition. Raises ClusterUnavailableError, also if the topic does not exist yet."""
     with ClusterReader(options, isolation_level=isolation_level) as cluster:
         return cluster.bounds(_topic(options), _partitions(cluster, options))
 
 
 def stable_ranges(options: Options) -> list[OffsetRange]:
-    """The ranges to read all by that a consumer that reads committed sees now."""
+    """The ranges that cover everything up to the last stable offsets of now."""
     found = bounds(options)
     with ClusterReader(options) as cluster:
         return [
@@ -217,8 +217,10 @@ def stable_ranges(options: Options) -> list[OffsetRange]:
 
 
 def ranges_to_the_end(options: Options) -> list[OffsetRange]:
-    """The ranges to read all by that the log has now; the last of each partition is not stable."""
-    stable = bounds(options)  # before the ends are: what is decided by then is decided by markers before them
+    """The ranges that cover the whole log of now; the last one of each partition is not stable."""
+    stable = bounds(
+        options
+    )  # asked before the ends, so that the markers of everything below these offsets are before the ends
     with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
         return [
             OffsetRange(partition, low, high, is_stable=high != end)
@@ -257,25 +259,25 @@ def _cuts(cluster: ClusterReader, options: Options, partition: int, start: int, 
 
 
 def fetch(options: Options, part: OffsetRange) -> Iterator[Any]:
-    """The committed records of ``part``, as record batches of LOG; what has been deleted since is passed over."""
+    """Read the committed records of ``part`` as record batches of LOG; offsets deleted in the meantime are skipped."""
     return (batch for batch in _fetch_stable(options, part, lambda *_: None) if not is_of_places(batch))
 
 
 Tell = Callable[[OffsetRange, int, int], object]
-"""Hears of a range how many records are hidden because their transactions were aborted, and because they have no end."""
+"""Is called with a range, and the numbers of its records of aborted transactions and of transactions without an end."""
 
 
 def fetch_with_places(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
-    """All records of ``part`` that are committed or in no transaction, also behind one that is open, as record batches of LOG.
-    Of records that are hidden, and of markers, record batches with the columns PLACES say where they are.
+    """Read the records of ``part`` that are committed or in no transaction, also beyond the last stable offset, as record
+    batches of LOG; the places of hidden records and of markers come as record batches of PLACES.
 
-    What is not stable has to go to the end of the log. At the end ``tell`` hears of ``part``.
+    A range that is not stable must extend to the end of the log. At the end ``tell`` is called once.
     """
     return (_fetch_stable if part.is_stable else _fetch_to_the_end)(options, part, tell)
 
 
 def _fetch_stable(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
-    """The broker says what was aborted."""
+    """Read a stable range: the fetch responses list the aborted transactions."""
     hidden = 0
     with ClusterReader(options) as cluster:
         for fetched, found in _fetched(cluster, _topic(options), part):
@@ -289,7 +291,8 @@ def _fetch_stable(options: Options, part: OffsetRange, tell: Tell) -> Iterator[A
 
 
 def _fetch_to_the_end(options: Options, part: OffsetRange, tell: Tell) -> Iterator[Any]:
-    """Markers say it. Only the data of transactions whose marker has not come is held meanwhile."""
+    """Read a range that is not stable: the markers in it decide. Data is kept in memory until its transaction's marker
+    comes."""
     held: dict[int, list[tuple[bytes, BatchHeaders]]] = defaultdict(list)
     hidden = without_end = 0
     with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
@@ -317,7 +320,7 @@ def _fetch_to_the_end(options: Options, part: OffsetRange, tell: Tell) -> Iterat
 
 
 def _records(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[Any]:
-    """The records of ``batches`` that are in ``part``: a broker sends whole batches."""
+    """The records of ``batches`` whose offsets are in ``part``: a broker sends whole batches."""
     for records in read(data, part.partition, batches):
         offsets = records.column("log_offset").to_numpy()
         inside = (offsets >= part.start) & (offsets < part.end)
@@ -329,7 +332,7 @@ def _places(data: bytes, part: OffsetRange, batches: BatchHeaders) -> Iterator[A
 
 
 def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[tuple[FetchedBatches, BatchHeaders]]:
-    """What the broker sends, and the batches in it of which something is in ``part``."""
+    """Fetch ``part``: each response, and its batches that have offsets in ``part``."""
     offset = part.start
     while offset < part.end:
         try:
@@ -343,7 +346,7 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
         starts, _ = walk(fetched.records)
         if not starts:
             if not fetched.records:
-                return  # compaction has taken everything up to the end
+                return  # compaction has removed everything up to the end
             raise PipelineError(f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch")
         found = headers(np.frombuffer(fetched.records, np.uint8), starts)
         yield fetched, found.where(found.base_offset < part.end)
@@ -353,8 +356,8 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
 def held_up_partitions(
     options: Mapping[str, str], ends: Mapping[tuple[str, int], int]
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    """Of ``ends``, the partitions in which a consumer that reads committed stops before the end, each with what
-    ``open_transaction`` of END_OFFSETS says."""
+    """The partitions of ``ends`` whose last stable offset is below their end, each with the fields of ``open_transaction`` of
+    END_OFFSETS."""
     with ClusterReader(options) as committed, ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
         stable = committed.offsets(set(ends), LATEST)
         return {
@@ -365,7 +368,7 @@ def held_up_partitions(
 
 
 def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> dict[str, Any]:
-    """Who began it, and when; nothing if the cluster does not tell."""
+    """The producer and the begin of the oldest open transaction; empty if the cluster does not report it."""
     found = cluster.open_transactions(*place)
     if not found:
         return {}
@@ -386,24 +389,24 @@ def _bootstrap(options: Mapping[str, str]) -> str:
 
 
 class OffsetsSource(DataSource):
-    """The data source, to be registered with ``spark.dataSource.register``."""
+    """The Spark data source, to be registered with ``spark.dataSource.register``."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` says."""
+        """The name for ``format(…)``."""
         return NAME
 
     def schema(self) -> str:
-        """That of LOG."""
+        """The schema of LOG."""
         return LOG.ddl
 
     def reader(self, schema: Any) -> "OffsetsBatchReader":
-        """For batches."""
+        """A reader for batch queries."""
         del schema
         return OffsetsBatchReader(dict(self.options))
 
     def streamReader(self, schema: Any) -> "OffsetsStream":  # noqa: N802 - Spark's name
-        """For streams."""
+        """A reader for streaming queries."""
         del schema
         return OffsetsStream(dict(self.options))
 
@@ -421,35 +424,35 @@ class _RangeReader:
 
 
 class OffsetsBatchReader(_RangeReader, DataSourceReader):
-    """One reading from the beginning to the end."""
+    """Reads the log once, from its beginning to the last stable offsets."""
 
     def partitions(self) -> list[InputPartition]:
-        """A range or more of each partition that has records; where none has, an empty one."""
+        """One or more ranges of each partition that has records; one empty range if none has."""
         return [*(stable_ranges(self.options) or [OffsetRange(0, 0, 0)])]
 
 
 class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the log as a stream; an offset of the stream is partition → next offset, as JSON has it, with strings as keys."""
+    """Reads the log as a stream. A stream offset is a JSON object from partition, as a string, to its next offset."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where every partition begins."""
+        """The first offset of every partition."""
         return {str(partition): start for partition, (start, _) in bounds(self.options).items()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """What is there now is all that will be read."""
+        """Limit the stream to what is in the log now."""
         self._target = self._ends()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """``maxrecords`` a batch, or everything there is."""
+        """The option ``maxrecords``, or no limit."""
         limit = self.options.get("maxrecords")
         return ReadAllAvailable() if limit is None else ReadMaxRows(int(limit))
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where the next batch ends."""
+        """The end of the next batch."""
         end = self._target or self._ends()
         if not isinstance(limit, ReadMaxRows):
             return {**start, **end}
@@ -462,7 +465,7 @@ class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailab
         return reached
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """A range a partition that has something new."""
+        """A range for each partition that has new records."""
         return [
             OffsetRange(int(partition), start.get(partition, 0), reached)
             for partition, reached in end.items()

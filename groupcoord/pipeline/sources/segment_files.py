@@ -1,10 +1,11 @@
-"""``segments:DIR``: the files of a broker's disk, folders ``__consumer_offsets-N`` with ``00000000000000000000.log`` and so on.
+"""The source ``segments:DIR``: segment files of a broker, folders ``__consumer_offsets-N`` with ``00000000000000000000.log``
+etc.
 
-First the headers of all batches are read (a gigabyte takes about a second), each partition of the log in a task: they give the
-slices of some 32 MB that tasks read, the records that transactions hide, the number of records, and torn tails. Index files
-are not needed. Spark itself silently ignores paths that begin with an underscore; therefore the files are opened here. In a
-cluster every executor must see the directory. A consumer that reads committed does not see the records of transactions that
-were aborted or are still open.
+A survey first reads the headers of all batches (about a second a gigabyte), a task for each partition of the log. It finds the
+slices of some 32 MB that tasks then read, the records that transactions hide, the number of records, and torn tails. Index
+files are not needed. The files are opened here, because Spark silently ignores paths that begin with an underscore. In a
+cluster every executor must see the directory. Records of aborted and open transactions are hidden, as from a read_committed
+consumer.
 """
 
 import mmap
@@ -40,15 +41,15 @@ from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER
 TOPIC = "__consumer_offsets"
 PIECE_BYTES = 32 * 1024 * 1024
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""How many bytes become one Arrow batch: some 25,000 commits."""
+"""The bytes that become one Arrow batch: some 25,000 commits."""
 _FOLDER = re.compile(rf"{TOPIC}-(\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 
 
 class SegmentSlice(NamedTuple):
-    """What one task reads: whole batches of a file, from ``start`` to ``end`` in bytes.
+    """A part of a file that one task reads: whole batches, from byte ``start`` to byte ``end``.
 
-    ``later`` says of producers whose transaction ends behind the slice whether it is committed; of one without an end, nothing.
+    ``later`` has the producers whose transaction ends after the slice, and whether it commits; not those without an end.
     """
 
     path: str
@@ -59,7 +60,7 @@ class SegmentSlice(NamedTuple):
 
 
 class SegmentSurvey(NamedTuple):
-    """What the headers say: the slices, how many visible records they hold, and warnings."""
+    """The result of a survey: the slices, the number of visible records in them, and warnings."""
 
     pieces: list[SegmentSlice]
     records: int
@@ -72,7 +73,7 @@ Survey = Callable[[Folder], SegmentSurvey]
 
 
 def find_segments(directory: Path) -> list[Folder]:
-    """The segments in ``directory``. Raises PipelineError if there are none, they cannot be read, or are not Kafka's."""
+    """Find the segments in ``directory``. Raises PipelineError if there are none, they cannot be read, or are not Kafka's."""
     folders = [(partition, _segments(folder)) for partition, folder in _folders(directory)]
     filled = [path for _, paths in folders for path in paths if path.stat().st_size]
     if not filled:
@@ -89,7 +90,7 @@ def _has_batches(path: Path) -> bool:
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    """The bytes of a file that is not empty. Raises PipelineError if it cannot be read."""
+    """Memory-map a file that is not empty. Raises PipelineError if it cannot be read."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data
@@ -103,9 +104,10 @@ def survey(
     piece_bytes: int = PIECE_BYTES,
     each: Callable[[Survey, list[Folder]], Iterable[SegmentSurvey]] = map,
 ) -> SegmentSurvey:
-    """Look at all segments in ``directory``, ``each`` partition of the log by itself.
+    """Survey all segments in ``directory``; ``each`` maps a function over the partitions of the log (``map``, or Spark's
+    tasks).
 
-    Raises PipelineError if there are none, or nothing is in them, or they cannot be read.
+    Raises PipelineError if there are no segments, or all are empty, or they cannot be read.
     """
     found = list(each(partial(_survey_partition, piece_bytes=piece_bytes), find_segments(directory)))
     return SegmentSurvey(
@@ -139,7 +141,7 @@ def _segments(folder: Path) -> list[Path]:
 
 
 class _PartitionSurvey:
-    """The survey of one partition, file by file; transactions go on from one to the next."""
+    """The survey of one partition, file by file; a transaction may span several files."""
 
     def __init__(self, partition: int, piece_bytes: int) -> None:
         self.pieces: list[SegmentSlice] = []
@@ -152,11 +154,11 @@ class _PartitionSurvey:
 
     @property
     def without_end(self) -> int:
-        """The records of transactions that are open when the log ends."""
+        """The number of records of transactions that are open at the end of the log."""
         return sum(self._undecided.values())
 
     def add(self, path: Path, data: mmap.mmap, starts: list[int]) -> None:
-        """The batches at ``starts`` of one more file."""
+        """Add a file whose batches are at ``starts``."""
         content = np.frombuffer(data, np.uint8)
         found = headers(content, starts)
         del content  # or the map could not be closed
@@ -171,7 +173,7 @@ class _PartitionSurvey:
         self.pieces += self._cut(str(path), found, ends)
 
     def _decide(self, found: BatchHeaders, ends: TransactionEnds) -> None:
-        """What was open before is decided by the first marker of its producer."""
+        """Decide the transactions that earlier files left open, each by the first marker of its producer."""
         for producer_id, is_committed in first_ends(found, ends, self._undecided).items():
             records = self._undecided.pop(producer_id)
             self.shown += records if is_committed else 0
@@ -180,9 +182,9 @@ class _PartitionSurvey:
                 later[producer_id] = is_committed
 
     def _cut(self, path: str, found: BatchHeaders, ends: TransactionEnds) -> Iterator[SegmentSlice]:
-        """Cut between batches, where the next multiple of ``piece_bytes`` is reached."""
+        """Cut a file into slices between batches, where the next multiple of ``piece_bytes`` is reached."""
         is_first = np.diff(found.start // self._piece_bytes, prepend=-1) != 0
-        is_first[1:] |= found.start[1:] != found.end[:-1]  # behind bytes that are no batch
+        is_first[1:] |= found.start[1:] != found.end[:-1]  # after bytes that are no batch
         firsts = np.nonzero(is_first)[0].tolist()
         transactional, committed = is_transactional(found), ends.ended_by(COMMIT_MARKER)
         for first, after in zip(firsts, [*firsts[1:], len(found.start)], strict=True):
@@ -226,7 +228,7 @@ def _tail(path: Path, begin: int) -> str:
 
 
 def hidden_remarks(partition: int, aborted: int, without_end: int) -> list[SourceWarning]:
-    """What is said of records that transactions hide."""
+    """The warnings about records that are hidden because of their transactions."""
     counts = {"records of aborted transactions": aborted, "records of transactions without an end": without_end}
     return [
         SourceWarning(f"{TOPIC}-{partition}", what, partition, count, None) for what, count in counts.items() if count
@@ -234,7 +236,7 @@ def hidden_remarks(partition: int, aborted: int, without_end: int) -> list[Sourc
 
 
 def read_piece(piece: SegmentSlice) -> Iterator[Any]:
-    """The records of ``piece``, as record batches of LOG; and where those are that transactions hide, and markers: PLACES."""
+    """Read the records of ``piece`` as record batches of LOG; hidden records and markers come as record batches of PLACES."""
     with Path(piece.path).open("rb") as file:
         file.seek(piece.start)
         data = file.read(piece.end - piece.start)
@@ -256,8 +258,8 @@ def read_piece(piece: SegmentSlice) -> Iterator[Any]:
 
 
 def _shown(data: bytes, found: BatchHeaders, later: dict[int, bool]) -> Any:
-    """Which batches of ``found`` hold records that a consumer sees: no markers, and nothing of transactions that were aborted
-    or never end."""
+    """A mask of the batches of ``found`` that a read_committed consumer would see: no markers, and no data of transactions that
+    were aborted or have no end."""
     ends = transaction_ends(data, found)
     committed = [producer_id for producer_id, is_committed in later.items() if is_committed]
     hidden = is_open(found, ends) & ~np.isin(found.producer_id, committed)

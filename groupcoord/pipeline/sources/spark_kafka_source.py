@@ -1,8 +1,9 @@
-"""``connector:HOST:PORT``: Spark's own Kafka connector, where its jars are (``--packages``): for clusters with TLS or SASL.
+"""The source ``connector:HOST:PORT``: reads ``__consumer_offsets`` with Spark's own Kafka source (``spark-sql-kafka``), whose
+jars ``--packages`` fetches.
 
-Without two settings it gives no rows and no error: internal topics are only read with Spark's older way to find
-offsets, and ``subscribe`` would join a group and so write into the log it reads. Sources: Spark's Kafka integration guide,
-KIP-98.
+Two settings are needed: ``spark.sql.streaming.kafka.useDeprecatedOffsetFetching=true``, without which Spark silently returns no
+rows of internal topics; and ``assign`` instead of ``subscribe``, which would join a group and so write to
+``__consumer_offsets``. Sources: Spark's Kafka integration guide, KIP-98.
 """
 
 import json
@@ -17,13 +18,14 @@ from groupcoord.pipeline.errors import PipelineError
 
 TOPIC = "__consumer_offsets"
 DEFAULT_PARTITIONS = 50
-"""``offsets.topic.num.partitions``, unless the option ``partitions`` says another number."""
+"""The default of the option ``partitions``, and of ``offsets.topic.num.partitions``."""
 MOST_PARTITIONS = 100_000
 OLD_OFFSET_FETCHING = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 def read(spark: SparkSession, bootstrap: str, options: Mapping[str, str]) -> DataFrame:
-    """The records as LOG. ``options`` are the connector's own (``kafka.security.protocol`` …). Raises PipelineError."""
+    """The records as LOG. ``options`` are those of Spark's Kafka source (``kafka.security.protocol`` …). Raises
+    PipelineError."""
     return _log(spark, spark.read, _settings(bootstrap, options))
 
 

@@ -1,6 +1,6 @@
-"""How the transactions of record batches ended: the next marker of the same producer decides.
+"""Finds whether the transactions of record batches were committed or aborted: by the next marker of the same producer.
 
-All batches are looked at together, sorted by producer, so that a million transactions take seconds. Source: KIP-98,
+All batches are processed at once with numpy, sorted by producer, so that a million transactions take seconds. Source: KIP-98,
 ``ProducerStateManager``.
 """
 
@@ -18,23 +18,24 @@ NO_MARKER = -1
 
 
 class TransactionEnds(NamedTuple):
-    """The ends of the transactions of some batches, an array with an element for each batch.
+    """How the transactions of batches end: arrays with an element for each batch.
 
-    ``marker`` is ABORT_MARKER or COMMIT_MARKER for batches that end a transaction, else NO_MARKER; ``end`` is which batch ends
-    the transaction of a batch of data, and the number of batches if none of them does, or for a batch of no transaction.
+    ``marker`` is ABORT_MARKER or COMMIT_MARKER for a batch that ends a transaction, else NO_MARKER. ``end`` is, for
+    transactional data, the index of the batch with the marker; it is the number of batches if none has it, and for all other
+    batches.
     """
 
     marker: Any
     end: Any
 
     def ended_by(self, marker: int) -> Any:
-        """Which batches are data of transactions that such a marker ends."""
+        """A mask of the data batches whose transactions are ended by such a marker."""
         decided = self.end < len(self.end)
         return decided & (self.marker[np.where(decided, self.end, 0)] == marker)
 
 
 def transaction_ends(data: Any, found: BatchHeaders) -> TransactionEnds:
-    """The ends of the transactions of ``found``, whose batches are in ``data``, in the order of the log."""
+    """How the transactions end of the batches ``found`` in ``data``, which are in the order of the log."""
     size = len(found.start)
     marker = _markers(data, found)
     end = np.full(size, size)
@@ -51,7 +52,7 @@ def transaction_ends(data: Any, found: BatchHeaders) -> TransactionEnds:
 
 
 def _markers(data: Any, found: BatchHeaders) -> Any:
-    """What each batch of ``found`` ends: ABORT_MARKER, COMMIT_MARKER, or NO_MARKER if it ends nothing or cannot be read."""
+    """The marker in each batch of ``found``: ABORT_MARKER, COMMIT_MARKER, or NO_MARKER if it has none or cannot be read."""
     kinds = np.full(len(found.start), NO_MARKER, np.int8)
     control = np.nonzero(is_control(found))[0]
     if not len(control):
@@ -63,14 +64,15 @@ def _markers(data: Any, found: BatchHeaders) -> Any:
         for kind in (ABORT_MARKER, COMMIT_MARKER):
             says_it = pc.equal(
                 keys, pa.scalar(kind.to_bytes(2, "big"))
-            )  # null: there is no key, and filter takes it not
+            )  # null where there is no key; filter drops these
             offsets = records.column("log_offset").filter(says_it).to_numpy()
             kinds[control[np.searchsorted(of_control.base_offset, offsets, side="right") - 1]] = kind
     return kinds
 
 
 def batches_alone(data: Any, found: BatchHeaders) -> tuple[bytes, BatchHeaders]:
-    """The bytes of the batches ``found`` of ``data``, without what is between them, and their headers there."""
+    """Copy the batches ``found`` out of ``data``, one after the other; returns the bytes, and the headers with the new
+    positions."""
     with memoryview(data) as view:
         batches = [view[start:end] for start, end in zip(found.start, found.end, strict=True)]
         together = b"".join(batches)
@@ -81,12 +83,12 @@ def batches_alone(data: Any, found: BatchHeaders) -> tuple[bytes, BatchHeaders]:
 
 
 def is_open(found: BatchHeaders, ends: TransactionEnds) -> Any:
-    """Which batches are data of transactions that none of ``found`` ends."""
+    """A mask of the data batches whose transactions have no marker in ``found``."""
     return is_transactional(found) & (ends.end == len(ends.end))
 
 
 def first_ends(found: BatchHeaders, ends: TransactionEnds, producers: Collection[int]) -> dict[int, bool]:
-    """Of those of ``producers`` that have a marker in ``found``: whether the first one commits."""
+    """For each of ``producers`` that has a marker in ``found``: does the first one commit?"""
     if not producers:
         return {}
     markers = np.nonzero(ends.marker != NO_MARKER)[0]
@@ -97,16 +99,16 @@ def first_ends(found: BatchHeaders, ends: TransactionEnds, producers: Collection
 
 
 def is_aborted(found: BatchHeaders, aborted: list[tuple[int, int]]) -> Any:
-    """Which batches are data of ``aborted`` transactions: (producer id, first offset), as a broker says it beside ``found``.
+    """A mask of the data batches of ``aborted`` transactions: (producer id, first offset), as in the fetch response.
 
-    Such a transaction goes on to the next marker of its producer.
+    An aborted transaction extends to the next marker of its producer.
     """
     size = len(found.start)
     if not aborted:
         return np.zeros(size, bool)
     producers, firsts = (np.array(column, np.int64) for column in zip(*aborted, strict=True))
     producer_id = np.concatenate([producers, found.producer_id])
-    # Where one begins comes before the batch that begins there.
+    # The begin of a transaction is sorted before the batch at the same offset.
     order = np.lexsort((np.concatenate([firsts, found.base_offset]), producer_id))
     places = np.arange(len(order))
     is_beginning = order < len(aborted)

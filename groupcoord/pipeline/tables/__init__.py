@@ -1,1 +1,1 @@
-"""The tables: each module has functions from DataFrame to DataFrame, which open and close with a select."""
+"""The derived tables. Their functions take and return DataFrames; each selects the columns that it reads and returns."""

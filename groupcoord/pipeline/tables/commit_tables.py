@@ -1,14 +1,15 @@
-"""The tables about commits: how often they come, where they stopped, which a former owner may have made, and lags.
+"""The tables about commits: commit_rates, commit_gaps, commit_pauses, zombies (commits by former owners), lag,
+open_transactions.
 
 ``zombies``: the coordinator refuses commits of older generations (ILLEGAL_GENERATION). It accepts those of a current member for
 a partition that another member owns, and any commit once the group is empty, which is also how an administrator sets offsets.
-The log does not say who committed, so this is a list of commits to look at. In a cooperative rebalance a member commits what it
-gives up after the generation has begun; that is correct and not listed.
+The log does not say who committed, so the table is a list of suspects. In a cooperative rebalance a member commits the
+partitions that it gives up after the generation has begun; that is correct and not listed.
 
 ``lag``: Burrow's rules (``docs/pipeline.md`` has them; its wiki: Consumer Lag Evaluation Rules; ``evaluator/caching.go``) look
-at the last commits of a partition, at the lag that each had, and at the last ends of the partition. Here lags are known
-where ends of topics were observed more than once; a lag that is not known is passed over, as in Burrow. Lags of which fewer
-than two are known do not make WARN; in Burrow, which then has only just been started, they do.
+at the last commits of a partition, at the lag of each when it was made, and at the last end offsets of the partition. Here lags
+are known where end offsets were observed more than once; an unknown lag is skipped, as in Burrow. If fewer than two lags are
+known the status is not WARN; in Burrow, for which this only happens just after its start, it is.
 """
 
 from datetime import datetime
@@ -20,7 +21,7 @@ from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_PAUSES, COMMIT_RATES
 from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, key
 
 TIMES_USUAL = 10
-"""How many times longer than the mean time between two commits a pause is at least."""
+"""A pause is at least this many times as long as the mean time between two commits of its partition."""
 _USUAL = "(last_ms - first_ms) / (commits - 1) / 1000.0D"
 
 
@@ -63,11 +64,11 @@ def commit_gaps(
 
 
 _NEVER = "9999-12-31"
-"""When a pause ends that lasts until the end of the log."""
+"""The end of a pause that lasts until the end of the log, for comparisons."""
 
 
 def commit_pauses(commit_gaps: DataFrame) -> DataFrame:
-    """``commit_gaps`` of a group that overlap in time are one pause, however many partitions there are."""
+    """Merge the ``commit_gaps`` of a group that overlap in time into one pause, over all partitions."""
     in_group = Window.partitionBy("group").orderBy("from_ts", "to_ts")
     end = F.coalesce("to_ts", F.lit(_NEVER).cast("timestamp"))
     until = F.max(end).over(in_group.rowsBetween(Window.unboundedPreceding, -1))
@@ -91,10 +92,10 @@ WINDOW = "1 minute"
 
 
 def commit_rates(commits: DataFrame, groups: DataFrame, window: str = WINDOW) -> DataFrame:
-    """The commits of each group in each ``window`` (an interval, as Spark says it).
+    """The commits of each group in each ``window`` (an interval in Spark's syntax).
 
-    There are nearly as many rows to add up as commits, so hashes stand for names; ``groups`` has a column ``group`` with all
-    names.
+    Nearly as many rows are aggregated as there are commits, so group names are replaced by hashes while that is done; the
+    column ``group`` of ``groups`` has all names.
     """
     span = ["window_start", "window_end"]
     by_partition = (
@@ -140,7 +141,7 @@ def zombies(
     generations: DataFrame,
     commits: DataFrame,
 ) -> DataFrame:
-    """The suspects of ``consecutive_commits`` that remain suspect, with the owner of the partition at that time."""
+    """The suspects of ``consecutive_commits`` for which there is a reason, with the owner of the partition at that time."""
     odd = _odd(consecutive_commits, ownership).join(statistics.select("key", *KEYS), "key").drop("key")
     changes = ownership.select(
         "group",
@@ -165,9 +166,9 @@ def zombies(
 
 
 def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
-    """The suspects without an owner, or with an offset below one that was committed since the partition moved.
+    """The suspects whose partition had no owner, or whose offset is below one that was committed since the partition moved.
 
-    ``mark`` is twice the offset of the last change of owner, plus one if the partition has no owner since.
+    ``mark`` is twice the log offset of the last change of owner, plus one if the partition has had no owner since.
     """
     suspects = consecutive_commits.where("is_suspect").select(
         "key", "log_offset", "commit_ms", "committed_offset", "previous_offset", "previous_place"
@@ -186,7 +187,7 @@ def _odd(consecutive_commits: DataFrame, ownership: DataFrame) -> DataFrame:
 
 
 def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
-    """``odd`` with the generation at that time: its number, the offset of its record, and whether it had no members."""
+    """Add to ``odd`` the generation at that time: its number, the log offset of its record, and whether it had no members."""
     described = generations.select(
         "group",
         "log_offset",
@@ -208,7 +209,7 @@ def _with_generation(odd: DataFrame, generations: DataFrame) -> DataFrame:
 
 PARTITION = ["topic", "partition"]
 _REWOUND_AT = "array_position(transform(recent, (r, i) -> i > 0 and r.offset < recent[i - 1].offset), true)"
-"""Which of the recent commits is the first that went back, counted from 1; 0: none."""
+"""The position, from 1, of the first recent commit that is below the commit before it; 0: none."""
 _STATUS = """case
     when lag is null then null
     when lag = 0 then 'OK'
@@ -224,11 +225,11 @@ _STATUS = """case
 
 
 _FETCHED = "get(filter(unread, u -> u.committed_offset = committed_offset), 0)"
-"""What the cluster said of the first record that is not read."""
+"""The entry of ``unread`` about the first record that the group has not read, as fetched from the cluster."""
 _BEFORE = "try_element_at(filter(observed, o -> o.end_offset <= committed_offset), -1)"
-"""The last observation of the end before that record was appended."""
+"""The last observation of the end offset before that record was appended."""
 _AFTER = "get(filter(observed, o -> o.ms > before.ms), 0)"
-"""The first observation after it, which was behind what is committed."""
+"""The first observation after it: its end offset is above the committed offset."""
 _APPENDED_MS = """coalesce(unix_millis(fetched.at), before.ms + (after.ms - before.ms)
     * (double(committed_offset) - before.end_offset) / (double(after.end_offset) - before.end_offset))"""
 _LAG_SECONDS = """case
@@ -241,7 +242,8 @@ _RECORDS_LOST = "if(log_start_offset is not null, greatest(0L, try_subtract(log_
 
 
 def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
-    """The rows of ``held_up`` (END_OFFSETS) as OPEN_TRANSACTIONS, with the groups whose ``current`` offsets are there."""
+    """OPEN_TRANSACTIONS from ``held_up``, rows of END_OFFSETS with an open transaction, and the groups with ``current``
+    offsets there."""
     groups = current.groupBy(*PARTITION).agg(F.sort_array(F.collect_set("group")).alias("groups"))
     return (
         held_up.join(groups, PARTITION, "left")
@@ -257,9 +259,9 @@ def lag(
     ends: DataFrame | None,
     now: datetime | None,
 ) -> DataFrame:
-    """The lag of ``current`` offsets behind ``ends`` (END_OFFSETS; None: no end is known), and the status as of ``now``.
+    """The lag of the ``current`` offsets behind ``ends`` (END_OFFSETS; None: unknown), and the status as of ``now``.
 
-    ``with_expiry`` has told in ``current`` when offsets expire.
+    ``current`` has ``expire_ts`` from ``with_expiry``.
     """
     offsets = current.select(
         "group", *PARTITION, "committed_offset", F.col("commit_ts").alias("last_commit_ts"), "expire_ts"
@@ -307,7 +309,7 @@ def lag(
 
 
 def _recent(consecutive_commits: DataFrame, statistics: DataFrame, ends: DataFrame) -> DataFrame:
-    """For each partition of each group its last commits, in order, each with the lag that it had, if that is known."""
+    """The last commits of each group, topic and partition, in order, each with its lag when it was made, if known."""
     commits = consecutive_commits.where("is_recent").join(statistics.select("key", "group", *PARTITION), "key")
     observed = ends.where("at is not null").select(*PARTITION, "end_offset", F.unix_millis("at").alias("observed_ms"))
     key = ["group", *PARTITION, "log_offset"]

@@ -1,9 +1,11 @@
-"""Each commit beside the one before it: from this come the gaps, the odd commits, and the last ten of each partition.
+"""Compares each commit with the previous one of its key, to find gaps, suspects (offsets that went back, commits without an
+owner) and the last ten commits of each partition.
 
-A sort of all commits would be the most expensive step of a run. So each partition of the log is cut into slices, and the
-commits of each stretch are compared with numpy. Only those that stand out, or that join a stretch with the next one, are sorted
-afterwards. Only numbers are compared: a hash stands for group, topic, its partition, and the partition of the log; one pair of
-these in 2⁶⁴ would be taken for one. No task holds more than some slices, however many commits a group has.
+Sorting all commits would be the most expensive step of a run. So each partition of the log is cut into stretches of 2¹⁸
+offsets, and numpy compares the commits within each stretch. Only the first and last commits of a stretch, and those that
+stand out, go on to a sort by Spark. The key of a commit (group, topic, partition, partition of the log) is a 64-bit hash, so
+that only numbers are compared; two keys collide with a probability of 1 in 2⁶⁴. No task holds more than some stretches,
+however long the log is.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,23 +23,23 @@ from groupcoord.pipeline.spark_session import map_in_arrow
 
 SHORTEST_GAP_MS = 60_000
 FALLEN, TAKEN = 1, 0
-"""Marks: from here on the partition has no owner, or has one again."""
+"""Marks, rows that say that from here on the partition has no owner (FALLEN), or has one again (TAKEN)."""
 
 IN_STRETCH = table_schema("""
-    in_stretch by key, log_offset: What is followed: commits, and marks among them.
-    key bigint: instead of group, topic, its partition, and the partition of the log
-    log_offset bigint: where the commit is, or from where on the mark holds
+    in_stretch by key, log_offset: The input of compare_commits: commits, and marks among them.
+    key bigint: hash of group, topic, partition, and the partition of the log
+    log_offset bigint: offset of the commit, or from which on the mark holds
     commit_ms bigint: time of the commit, in ms; of a mark: FALLEN or TAKEN
     committed_offset bigint: what was committed; null: a mark
 """)
 FOLLOWED = table_schema(
     """
-    followed by key, log_offset: Commits that go on: the first and the last of each key in the stretch, those after a pause,
-        those that go back, and those for a partition without an owner.
-    previous_place bigint: where the one before is; null: not in this stretch
-    previous_offset bigint: what that committed
-    previous_ms bigint ms: the last time before; null: none is known in this stretch
-    known_ms bigint: the last time up to here
+    followed by key, log_offset: Commits to be compared further: the first and the last ones of each key in the stretch,
+        those after a pause, those below the commit before, and those for a partition without an owner.
+    previous_place bigint: log offset of the commit before; null: not in this stretch
+    previous_offset bigint: offset that it committed
+    previous_ms bigint ms: the last commit time before; null: none is known in this stretch
+    known_ms bigint: the last commit time up to and including this commit
     is_unowned boolean: had the partition no owner then?
     """,
     IN_STRETCH.columns,
@@ -46,10 +48,10 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def compare_commits(recent: int, stretch_bits: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A function from record batches of IN_STRETCH, with whole slices of 2 to the power of ``stretch_bits`` offsets, to such
-    of FOLLOWED.
+    """Make a function from record batches of IN_STRETCH, with complete stretches of 2 to the power of ``stretch_bits``
+    offsets, to batches of FOLLOWED.
 
-    ``recent`` is how many of the last commits of each key go on: at least one.
+    ``recent`` (at least one) is how many of the last commits of each key are always returned.
     """
 
     def follow(batches: Iterator[Any]) -> Iterator[Any]:
@@ -66,7 +68,7 @@ def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
     del rows
     key = _in_stretch(numbers["key"], numbers["log_offset"] >> stretch_bits)
     if marked.any():
-        # At one place, what a stretch begins with counts before a change, and that before a commit.
+        # At the same offset, the mark at the begin of a stretch comes before a change, and that before a commit.
         rank = np.where(marked, 1 - numbers["commit_ms"], 2).astype(np.int8)
         order = np.lexsort((rank, numbers["log_offset"], key))
         marked = marked[order]
@@ -81,7 +83,7 @@ def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
 
 
 def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent: int) -> Any:
-    """Those of ``commits``, in order, that go on."""
+    """The rows of FOLLOWED from ``commits``, which are in order."""
     if not len(key):
         return pa.RecordBatch.from_pylist([], schema=arrow_schema(FOLLOWED.columns))
     begins = _begins(key)
@@ -117,40 +119,40 @@ def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent:
 
 
 def _in_stretch(key: Any, stretch: Any) -> Any:
-    """One number for both; two pairs in 2⁶⁴ would be taken for one."""
+    """A hash of ``key`` and ``stretch``."""
     key = key.astype(np.uint64)
     return (key ^ (key >> np.uint64(29))) * _MIX + stretch.astype(np.uint64)
 
 
 def _begins(key: Any) -> Any:
-    """Where another key begins."""
+    """A mask of the first row of each key."""
     begins = np.ones(len(key), bool)
     begins[1:] = key[1:] != key[:-1]
     return begins
 
 
 def _last(chosen: Any, begins: Any) -> Any:
-    """For each row, which is the last of those ``chosen`` up to it; the first row of the key, where there is none."""
+    """For each row, the index of the last row up to it that is ``chosen``; the first row of the key if there is none."""
     return np.maximum.accumulate(np.where(chosen | begins, np.arange(len(chosen)), 0))
 
 
 RECENT = 10
-"""How many commits Burrow looks back on (``intervals``)."""
+"""The number of commits that Burrow evaluates (its setting ``intervals``)."""
 KEYS = ["group", "topic", "partition", "log_partition"]
 STRETCH_BITS = 18
-"""A stretch has 2¹⁸ offsets: so many rows at the most."""
+"""A stretch has 2¹⁸ offsets, so at most as many rows."""
 ROWS_A_TASK = 500_000
 _OVER = "over (partition by key order by log_offset)"
 
 
 def key() -> Column:
-    """What stands for KEYS, as the column ``key``."""
+    """The hash of the columns KEYS, as the column ``key``."""
     return F.xxhash64(*KEYS).alias("key")
 
 
 def partition_statistics(commits: DataFrame) -> DataFrame:
-    """For each group, topic and partition: its key, how many commits there are, when the first and the last were, where the
-    last of them is, and where the last record is, which may be a tombstone, and when it was appended.
+    """For each of KEYS: its hash, the number of commits, the times of the first and the last one, the log offset of the last
+    one, and the log offset and time of the last record, which may be a tombstone.
     """
     alive = "if(is_tombstone, null, {})"
     return (
@@ -168,7 +170,7 @@ def partition_statistics(commits: DataFrame) -> DataFrame:
 
 
 PARTIAL_STATISTICS = table_schema("""
-    partial_statistics by group, topic, partition, log_partition: Of some commits, what partition_statistics says of all.
+    partial_statistics by group, topic, partition, log_partition: partition_statistics of some of the commits, to be merged.
     group, topic, partition, log_partition
     commits bigint commits: commits with a time
     first_ms bigint: the earliest of these times, in ms
@@ -199,14 +201,14 @@ def partial_statistics(commits: Any) -> Any:
 
 
 def merge_statistics(partials: Any) -> Any:
-    """An Arrow table of PARTIAL_STATISTICS, with each key once."""
+    """Merge an Arrow table of PARTIAL_STATISTICS to one row for each of KEYS."""
     merged = partials.group_by(KEYS).aggregate(list(_MERGED_BY.items()))
     names = [*KEYS, *(f"{name}_{how}" for name, how in _MERGED_BY.items())]
     return pa.table([merged[name] for name in names], schema=arrow_schema(PARTIAL_STATISTICS.columns))
 
 
 def whole_statistics(partials: DataFrame) -> DataFrame:
-    """What ``partition_statistics`` gives, from PARTIAL_STATISTICS of all commits."""
+    """The result of ``partition_statistics``, from the PARTIAL_STATISTICS of all commits."""
     measures = [F.expr(f"{how}({name})").alias(name) for name, how in _MERGED_BY.items()]
     return partials.groupBy(*KEYS).agg(*measures).select("*", key())
 
@@ -220,8 +222,8 @@ def consecutive_commits(
     recent: int = RECENT,
     stretch_bits: int = STRETCH_BITS,
 ) -> DataFrame:
-    """The commits that something may have to be said of: after a pause, among the last ``recent``, or suspect, which are
-    those that go back and those for a partition without an owner. ``rows`` is about how many commits there are.
+    """The commits that later steps need: those after a pause, the last ``recent`` of each key, and suspects (below the commit
+    before, or for a partition without an owner). ``rows`` is the approximate number of all commits.
     """
     taken = commits.where("not is_tombstone").select(
         key(), "log_partition", "log_offset", F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
@@ -253,8 +255,8 @@ def consecutive_commits(
 
 
 def _marks(ownership: DataFrame, statistics: DataFrame, stretch_bits: int) -> DataFrame:
-    """Where partitions lost their owner and got one again, as IN_STRETCH, and in which partition of the log; in every stretch
-    between, the first again."""
+    """Marks where partitions lost their owner and got one again: IN_STRETCH with ``log_partition``. FALLEN is repeated at the
+    begin of every stretch in between, because stretches are compared separately."""
     changes = ownership.select(key(), "log_partition", "log_offset", "member")
     fallen = changes.where("member is null").select("key").distinct()
     committed = statistics.where("last_commit is not null").select("key", "last_commit")

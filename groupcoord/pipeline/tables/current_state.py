@@ -14,15 +14,15 @@ _MOST_PARTITIONS = 1 << 20
 _WHEN = (
     f"least(coalesce(unix_millis(append_ts), 0), {1 << 42}) * {_MOST_PARTITIONS} + log_partition"  # until the year 2109
 )
-"""What orders records of different partitions of the log: when they were appended, and of two at once the higher partition."""
+"""The order of records in different partitions of the log: by time, and at the same time by partition."""
 
 
 def latest_places(records: DataFrame, keys: list[str]) -> DataFrame:
-    """Where the last record of each of ``keys`` is.
+    """The partition and offset of the last record of each value of ``keys``.
 
-    All records of a key are in one partition of the log, as those of a group are, unless there was another number of partitions
-    before: then the partition counts in which the last one was appended. Maxima of numbers are aggregated in a hash table; a
-    maximum of whole rows would first sort all records and take five times as long.
+    All records of a key are in one partition of the log, unless ``offsets.topic.num.partitions`` was changed: then the
+    partition counts to which a record was appended last. The maxima are of numbers, which Spark aggregates in a hash table;
+    for a maximum of whole rows it would sort all records, which takes five times as long.
     """
     in_partition = (
         records.select(*keys, *PLACE, F.expr(_WHEN).alias("when"))
@@ -33,18 +33,18 @@ def latest_places(records: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def at_places(records: DataFrame, places: DataFrame) -> DataFrame:
-    """The records at ``places``. Spark sends these to all tasks where they are few, as its own estimate says."""
+    """The records at ``places``. Spark broadcasts ``places`` if it estimates them to be small."""
     return records.join(places, PLACE, "left_semi").select(*records.columns)
 
 
 def current_offsets(commits: DataFrame, places: DataFrame) -> DataFrame:
-    """``commits`` at ``places`` (the last of each group, topic and partition) that are no tombstones."""
+    """CURRENT_OFFSETS: the ``commits`` at ``places`` (the last of each group, topic and partition) that are no tombstones."""
     return at_places(commits, places).where("not is_tombstone").select(*CURRENT_OFFSETS.names)
 
 
 def current_groups(commits: DataFrame, generations: DataFrame, places: DataFrame, modern: DataFrame) -> DataFrame:
-    """Groups with a record at ``places`` (the last of each group), those in ``modern`` (CURRENT_GROUPS), and those that only
-    commit."""
+    """CURRENT_GROUPS: classic groups with a record at ``places`` (the last of each group), the groups in ``modern``
+    (CURRENT_GROUPS), and groups that only commit."""
     last = at_places(generations, places)
     state = F.expr("if(size(members) > 0, 'Stable', 'Empty')")
     described = last.where("not is_tombstone").withColumns({"kind": F.lit("classic"), "state": state})

@@ -1,4 +1,4 @@
-"""All groups that the log knows of, the troubled ones first: what the other tables say of each, in one row."""
+"""The table group_health: for each group one row of figures from the other tables, and a score of how troubled it is."""
 
 from collections.abc import Mapping
 from functools import partial, reduce
@@ -31,7 +31,7 @@ _OF_TABLES = {
         "count_if(records_lost > 0) as lost_partitions",
     ],
 }
-"""What each table says of a group."""
+"""The aggregates of a group from each table."""
 _HIGHEST = (
     *("kind", "kind_before", "state", "protocol", "generation", "members", "last_ts"),
     *("lag", "max_lag_seconds"),
@@ -41,13 +41,13 @@ _OF_GROUP = [
     *(f"max({name}) as {name}" for name in _HIGHEST),
     *(f"min({name}) as {name}" for name in ("first_ts", "expire_ts")),
 ]
-"""What all of them say together."""
+"""The columns that combine several tables."""
 
 
 def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFrame:
-    """One row for each group that any of ``tables`` names. Only small tables are read: none with a row for each commit.
+    """One row for each group that any of ``tables`` names. Only small tables are read, none with a row for each commit.
 
-    ``of_log`` says which partitions of the log (``log_partition``) a ``group`` is in.
+    ``of_log`` has pairs of ``group`` and the ``log_partition`` that its records are in.
     """
     rows = [tables[name].groupBy("group").agg(*map(F.expr, measures)) for name, measures in _OF_TABLES.items()]
     there = tables["current_groups"].selectExpr(
@@ -61,7 +61,7 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         every.groupBy("group")
         .agg(*map(F.expr, _OF_GROUP))
         .join(gaps, "group", "left")
-        # A group that is there is what it is now; one that is gone, or of which only commits are left, is what it was.
+        # The kind of a group is its current one; if the group is gone, or only its commits are left, its last known kind.
         .withColumn("kind", F.expr("coalesce(kind, kind_before, 'simple')"))
         .selectExpr("*", f"round({' + '.join(map(_points, SYMPTOMS))}, 2) as score")
         .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))

@@ -1,6 +1,6 @@
-"""How much of the history is there: what was read of each partition of the log, and from where on nothing is missing.
+"""The table log_partitions: how many records each partition of the log has, how many are missing, and from where on none is.
 
-Records are counted as they are read. There is a row for a thousand of them, so that all of these fit into this process.
+Records are counted in buckets of a thousand offsets while they are read; so the counts fit into the memory of this process.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,8 @@ from groupcoord.pipeline.schemas import LOG_PARTITIONS, table_schema
 from groupcoord.pipeline.spark_session import map_in_arrow
 
 BUCKET = 1000
-"""Offsets are counted by so many, which takes no sort; only where the last hole is, are they looked at one by one."""
+"""The number of offsets of a bucket. Counting by buckets needs no sort; only buckets with the last hole are examined in
+detail."""
 BUCKETS = table_schema(f"""
     buckets by log_partition, bucket: How much is there of each {BUCKET:,} offsets.
     log_partition
@@ -34,8 +35,8 @@ _MERGED_BY = {"low": "min", "high": "max", "count": "sum", "hidden": "sum", "fir
 
 
 def in_buckets(places: Any, *, is_hidden: bool) -> Any:
-    """BUCKETS of some records: ``log_partition``, ``log_offset`` and ``append_ts`` of each. ``is_hidden``: are they markers,
-    or does a transaction hide them?"""
+    """Count records, given their ``log_partition``, ``log_offset`` and ``append_ts``, as BUCKETS. ``is_hidden``: they are
+    markers, or hidden by their transactions."""
     offset, when = places["log_offset"], places["append_ts"].cast(TIMESTAMP)
     one = pa.repeat(pa.scalar(1, pa.int64()), len(places))
     hidden = pa.repeat(pa.scalar(int(is_hidden), pa.int64()), len(places))
@@ -44,7 +45,7 @@ def in_buckets(places: Any, *, is_hidden: bool) -> Any:
 
 
 def buckets_of(places: DataFrame, *, is_hidden: bool) -> Any:
-    """The same, counted by the tasks of Spark; in parts that have yet to be merged."""
+    """Like ``in_buckets``, but counted in Spark's tasks; the result is still to be merged."""
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in filter(len, batches):
@@ -54,7 +55,7 @@ def buckets_of(places: DataFrame, *, is_hidden: bool) -> Any:
 
 
 def merge_buckets(buckets: Any) -> Any:
-    """BUCKETS in order, each once."""
+    """Merge BUCKETS to one row for each bucket, in order."""
     partition, low = buckets["log_partition"].to_numpy(), buckets["low"].to_numpy()
     step = np.diff(partition)
     if ((step < 0) | ((step == 0) & (np.diff(low) < 0))).any():
@@ -63,7 +64,7 @@ def merge_buckets(buckets: Any) -> Any:
     merged = buckets.group_by(["log_partition", "bucket"], use_threads=False).aggregate([*_MERGED_BY.items(), first])
     names = [f"{name}_{_MERGED_BY.get(name, 'first')}" for name in BUCKETS.names[2:]]
     columns = [merged[name] for name in (*BUCKETS.names[:2], *names)]
-    # Arrow gives groups in any order.
+    # Arrow's group_by returns groups in any order.
     in_order = pa.table(columns, schema=arrow_schema(BUCKETS.columns)).sort_by(
         [("log_partition", "ascending"), ("bucket", "ascending")]
     )
@@ -71,8 +72,8 @@ def merge_buckets(buckets: Any) -> Any:
 
 
 def log_partitions(buckets: Any, places: Callable[[Any], Any]) -> Any:
-    """LOG_PARTITIONS of what ``merge_buckets`` gave. ``places`` gives all places in buckets with a hole (``log_partition``,
-    ``bucket``); it is asked only if there are any in which the last hole of a partition of the log is."""
+    """LOG_PARTITIONS from merged ``buckets``. ``places`` returns the places of all records in the given buckets
+    (``log_partition``, ``bucket``); it is only called for buckets that contain the last hole of a partition."""
     partition, low, high = (buckets[name].to_numpy() for name in ("log_partition", "low", "high"))
     count, hidden = buckets["count"].to_numpy(), buckets["hidden"].to_numpy()
     begins = np.append(True, partition[1:] != partition[:-1])
@@ -106,13 +107,13 @@ def log_partitions(buckets: Any, places: Callable[[Any], Any]) -> Any:
 
 
 def places_in(places: DataFrame, buckets: DataFrame) -> DataFrame:
-    """Of ``places`` those that are in ``buckets`` (``log_partition``, ``bucket``)."""
+    """The ``places`` that are in one of ``buckets`` (``log_partition``, ``bucket``)."""
     with_bucket = places.select("*", F.expr(f"log_offset div {BUCKET}").alias("bucket"))
     return with_bucket.join(F.broadcast(buckets), ["log_partition", "bucket"], "left_semi")
 
 
 def _behind(places: Any) -> dict[int, tuple[int, Any]]:
-    """For each partition of the log in ``places``: the first offset behind the last hole, and its time."""
+    """For each partition of the log in ``places``: the first offset after the last hole, and its time."""
     places = places.sort_by([("log_partition", "ascending"), ("log_offset", "ascending")])
     partition, offset = places["log_partition"].to_numpy(), places["log_offset"].to_numpy()
     is_behind = (np.diff(partition, prepend=-2) != 0) | (np.diff(offset, prepend=0) > 1)

@@ -1,4 +1,5 @@
-"""The lives of members of classic groups, from one generation to the next, told as those of other groups are."""
+"""The table members: when each member joined, settled and left. Events of classic groups are derived here from generations;
+those of other groups come from ``modern_group_history.py``."""
 
 from pyspark.sql import DataFrame
 
@@ -14,7 +15,8 @@ _IN_LIFE = "over (partition by `group`, member order by log_offset)"
 
 
 def members(generations: DataFrame, played: DataFrame) -> DataFrame:
-    """MEMBERS: of the classic groups in ``generations`` (those of all kinds), and those that were ``played`` of others."""
+    """MEMBERS of the classic groups in ``generations`` (of all kinds of groups), together with ``played``, the MEMBERS of other
+    groups."""
     in_order = generations.selectExpr(
         "*",
         f"row_number() {IN_GROUP} as number",
@@ -25,7 +27,7 @@ def members(generations: DataFrame, played: DataFrame) -> DataFrame:
         f"lead(transform(members, m -> {IDENTITY})) {IN_GROUP} as next_whos",
     ).selectExpr(
         "*",
-        # At the end of a classic group that goes on as one of another kind, what comes then is a target assignment.
+        # If a classic group is converted to another kind, its tombstone is followed by a target assignment of that kind.
         "if(is_end_next, if(next_append_ts = append_ts_after_next, kind_after_next, null), 'classic') as next_kind",
     )
     there = in_order.where("kind = 'classic' and not is_tombstone").selectExpr(

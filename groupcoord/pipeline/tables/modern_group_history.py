@@ -1,12 +1,13 @@
-"""What became of groups that are not classic: consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071).
+"""Replays the records of modern groups, as Kafka's package ``group.modern`` calls them: consumer groups (KIP-848), share groups
+(KIP-932) and streams groups (KIP-1071).
 
-Their records are a state machine, one record for each thing that changes: the group's epoch, a member, the epoch of the target
-assignment, a member's target, what a member has and was asked to give back. The three kinds have the same records, under names
-that begin with the kind. The records of each group are played one after the other, in plain Python, a group a task at the most;
-with them those of the classic group that it was or became. Played are the target assignments, as generations; the epochs; the
-lives of the members; whose each partition really was; and at last the group as it is. The log says of nobody why it is gone.
-Topics have ids there; commits with ids, and what 4.0 wrote of partitions, say which name that is. Sources: KIP-848,
-``GroupMetadataManager.replay``, ``CurrentAssignmentBuilder``, ``ConsumerGroup``.
+The log has one record for each change of the group's epoch, a member, the epoch of the target assignment, a member's target, or
+the partitions that a member has and was asked to revoke. The three kinds have the same records, with names that begin with the
+kind. The records of each group, and those of the classic group that it was or became, are replayed in order in plain Python;
+each group is replayed by one task. The result are rows for modern_generations (the target assignments), epochs, members,
+ownership (what members really had) and current_groups. The log does not say why a member left. The records have topic ids;
+their names are taken from commits with topic ids, and from the records of partition metadata that Kafka 4.0 wrote. Sources:
+KIP-848, ``GroupMetadataManager.replay``, ``CurrentAssignmentBuilder``, ``ConsumerGroup``.
 """
 
 import json
@@ -34,21 +35,21 @@ from groupcoord.pipeline.schemas import (
 
 CLASSIC_GROUP = "GroupMetadata"
 EPOCH = "Metadata"
-"""What the name of the record with a group's epoch has behind the kind of the group."""
+"""The rest of the name, after the kind of group, of the record with a group's epoch: ``ConsumerGroupMetadata``."""
 OF_EPOCHS = [f"{kind}Group{EPOCH}" for kind in ("Consumer", "Share", "Streams")]
 FIRST_EPOCH = 2
-"""The epoch of a group once its first member is in it; Kafka makes a group with 1 and counts that member at once."""
+"""The epoch of a group after its first member joined: Kafka creates a group with epoch 1 and increments it for that member."""
 AWAY = -2
-"""The epoch of a static member that is away: it keeps its partitions until it is back, or its session has run out."""
+"""The epoch of a static member that left temporarily: it keeps its partitions until it rejoins, or its session expires."""
 STATES = ("settled", "revoking", "waiting")
-"""What the numbers of ``CurrentMemberAssignment``'s states are called here (``MemberState``). Those of streams groups begin
-with 1."""
+"""Our names of the states (``MemberState``) in ``CurrentMemberAssignment``, by number. In streams groups numbers begin with
+1."""
 _WISHES = ("rackId", "subscribedTopicNames", "subscribedTopicRegex", "serverAssignor", "topologyEpoch")
-"""What a member says about itself, and what a new epoch begins with if it changes."""
+"""The fields of a member whose change begins a new epoch."""
 
 Row = dict[str, Any]
 Place = tuple[str, int]
-"""The id of a topic, or a subtopology of a streams group, and the number of a partition."""
+"""A topic id, or a subtopology of a streams group, and a partition number."""
 
 IN_HISTORY = (MODERN_GENERATIONS, EPOCHS, MEMBERS, OWNERSHIP, CURRENT_GROUPS)
 _DESCRIBED = MODERN_GENERATIONS.columns[MODERN_GENERATIONS.names.index("members")]._replace(name="described")
@@ -60,8 +61,8 @@ def _is_plain(column: ColumnSchema) -> bool:
 
 HISTORY = table_schema(
     """
-    history by log_partition, log_offset: The rows of all of these tables.
-    table string: which one
+    history by log_partition, log_offset: The rows of all tables of IN_HISTORY.
+    table string: table that the row belongs to
     """,
     (
         _DESCRIBED,
@@ -93,7 +94,7 @@ _PLAYED = ("group", "log_partition", "log_offset", "append_ts", "record", "membe
 
 
 def group_history(modern: DataFrame, generations: DataFrame) -> DataFrame:
-    """HISTORY of all groups in ``modern`` (MODERN_RECORDS), with ids of topics; ``generations`` are those of classic groups."""
+    """HISTORY, with topic ids, of all groups in ``modern`` (MODERN_RECORDS); ``generations`` are those of classic groups."""
     nothing = F.lit(None).cast("string")
     classic = (
         generations.join(modern.select("group").distinct(), "group", "left_semi")
@@ -105,7 +106,7 @@ def group_history(modern: DataFrame, generations: DataFrame) -> DataFrame:
 
 
 def named(rows: DataFrame, members: str, names: DataFrame) -> DataFrame:
-    """``rows`` with ``names`` of topics instead of ids: in the column ``members``, and ``topic`` where there is one."""
+    """Replace topic ids in ``rows`` by ``names``: in the column called ``members``, and in ``topic`` if there is one."""
     told = f"""transform({members}, m -> struct(m.member_id, m.instance_id, m.client_id, m.client_host, m.rebalance_timeout_ms,
         m.session_timeout_ms, m.topics, m.owned,
         transform(m.assigned, a -> struct(coalesce(names[a.topic], a.topic) as topic, a.partitions as partitions)) as assigned,
@@ -126,13 +127,13 @@ def table_of_history(history: DataFrame, table: TableSchema) -> DataFrame:
 
 
 def _play(table: Any) -> Any:
-    """The rows of HISTORY that the records of one group give."""
+    """Replay the records of one group, an Arrow table, into rows of HISTORY."""
     records = sorted(table.to_pylist(), key=lambda record: record["log_offset"])
     return pa.Table.from_pylist(history_of_group(records), schema=arrow_schema(HISTORY.columns))
 
 
 def history_of_group(records: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows of HISTORY, given the ``records`` of one group in the order of the log."""
+    """Replay the ``records`` of one group, in the order of the log, into rows of HISTORY."""
     history = _GroupHistory()
     for record in records:
         history.add(record)
@@ -140,7 +141,7 @@ def history_of_group(records: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 class _Current(NamedTuple):
-    """What a member has; without an epoch it is not there."""
+    """The current assignment of a member; without an epoch the member does not exist."""
 
     epoch: int | None = None
     state: int = 0
@@ -150,19 +151,20 @@ class _Current(NamedTuple):
 
 @dataclass
 class _SinceEpoch:
-    """What happened since the newest epoch began: the members that are new, are gone, or want something else; and so on."""
+    """The changes since the newest epoch began: members that joined, left, or changed their subscription; and changes of
+    topics."""
 
     came: dict[str, Row] = field(default_factory=dict)
     went: dict[str, Row] = field(default_factory=dict)
     changed: dict[str, Row] = field(default_factory=dict)
     ends: dict[str, Row] = field(default_factory=dict)
-    """The last row in the life of each member that is gone."""
+    """The last row of MEMBERS of each member that left."""
     topics_changed: bool = False
     expression_resolved: bool = False
 
 
 class _GroupHistory:
-    """One group, as it is after the records so far, and the rows that they gave."""
+    """The state of one group after the records so far, and the rows that they gave."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -172,20 +174,20 @@ class _GroupHistory:
         self._targets: dict[str, frozenset[Place]] = {}
         self._current: dict[str, _Current] = {}
         self._lives: dict[str, Row] = {}
-        """The last row of each member that is there."""
+        """The last row of MEMBERS of each current member."""
         self._owned: dict[Place, Row] = {}
-        """The last row of each partition."""
+        """The last row of OWNERSHIP of each partition."""
         self._epoch: Row | None = None
-        """The row of the newest epoch."""
+        """The row of EPOCHS of the newest epoch."""
         self._assignment_epoch: int | None = None
         """The epoch of the newest target assignment."""
         self._wanted: dict[str, list[str]] = {}
-        """The topics that match each regular expression; under no name, those of the topology of a streams group."""
+        """The topics that match each regular expression; under the empty string, the topics of a streams group's topology."""
         self._classic_end: Any = None
-        """When the classic group ended that it was just before."""
+        """When the classic group ended, if this group was converted from one."""
         self._since = _SinceEpoch()
         self._went_with_group: list[Row] = []
-        """The last rows of the members that were gone when the group ended."""
+        """The last rows of MEMBERS of the members that left just before the group ended."""
         self._of_group: dict[str, Callable[[Any], None]] = {
             EPOCH: self._group_epoch,
             "PartitionMetadata": self._topics,
@@ -199,7 +201,7 @@ class _GroupHistory:
         }
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Play one record."""
+        """Replay one record."""
         kind, _, what = record["record"].partition("Group")
         self._where = {name: record[name] for name in ("log_partition", "log_offset", "append_ts", "group")}
         self._where["kind"] = kind.lower()
@@ -215,7 +217,7 @@ class _GroupHistory:
             self._of_group[what](value)
 
     def current(self) -> list[Row]:
-        """The row of the group as it is, if it is there."""
+        """The row of CURRENT_GROUPS, if the group exists."""
         epoch = self._epoch
         if epoch is None or epoch["group_epoch"] is None:
             return []
@@ -235,7 +237,8 @@ class _GroupHistory:
         ]
 
     def _state(self, group_epoch: int) -> str:
-        """As Kafka says it. Source: ``ConsumerGroup.maybeUpdateGroupState``, and those of the other kinds."""
+        """The state of the group by Kafka's rules. Source: ``ConsumerGroup.maybeUpdateGroupState``, and those of the other
+        kinds."""
         if not self._members:
             return "Empty"
         if self._where["kind"] == "share":
@@ -247,7 +250,7 @@ class _GroupHistory:
         return "Stable" if all((one.epoch, one.state) == settled for one in members) else "Reconciling"
 
     def _generation(self, generation: int | None, state_ts: int | None = None) -> None:
-        """One more row: the members and their targets; without a ``generation`` the end of the group."""
+        """Add a row of MODERN_GENERATIONS: the members and their targets; without a ``generation`` the end of the group."""
         row: Row = {"table": MODERN_GENERATIONS.name, "generation": generation, "is_tombstone": generation is None}
         if generation is not None:
             row |= {
@@ -276,12 +279,12 @@ class _GroupHistory:
         ]
 
     def _topics_of(self, said: Row) -> list[str]:
-        """The topics that a member wants."""
+        """The topics that a member subscribes to, by name or by regular expression."""
         wanted = said.get("subscribedTopicNames", self._wanted.get("", []))
         return sorted({*wanted, *self._wanted.get(said.get("subscribedTopicRegex") or "", [])})
 
     def _assignor(self) -> str | None:
-        """What most members ask for; None: they leave it to the broker."""
+        """The assignor that most members ask for; None: they leave it to the broker."""
         wanted = Counter(one["serverAssignor"] for one in self._members.values() if one.get("serverAssignor"))
         return max(wanted, key=lambda name: (wanted[name], name)) if wanted else None
 
@@ -325,7 +328,7 @@ class _GroupHistory:
             "value_version": self._version,
         }
         self.rows.append(self._epoch)
-        # In a log whose begin is compacted away, members may come behind the first epoch.
+        # If the begin of the log is compacted away, the records of members may come after the first epoch.
         if value is None or not (self._members or is_first):
             self._generation(self._epoch["group_epoch"])
         self._classic_end = None
@@ -333,7 +336,7 @@ class _GroupHistory:
         self._since = _SinceEpoch()
 
     def _cause(self, value: Row | None) -> tuple[str, str]:
-        """Which of EPOCH_CAUSES began the epoch, and the same in words."""
+        """The cause of a new epoch: a key of EPOCH_CAUSES, and a description."""
         came, went, changed = map(_names, (self._since.came, self._since.went, self._since.changed))
         if value is None:
             return "group_ended", "the group was deleted"
@@ -386,7 +389,8 @@ class _GroupHistory:
             self._since.changed[member] = value
 
     def _replaced(self, instance_id: str | None) -> Row | None:
-        """The static member that is back under a new member id (KIP-345), if it is one: it is as if it had not been gone."""
+        """If this is a static member that rejoined with a new member id (KIP-345), take its old entry back from those that
+        left."""
         for member, gone in list(self._since.went.items()):
             if instance_id is not None and gone["instanceId"] == instance_id:
                 if life := self._since.ends.get(member):
@@ -432,13 +436,14 @@ class _GroupHistory:
             epoch["reconciled_ts"] = self._where["append_ts"]
 
     def _has_target(self, member: str) -> bool:
-        """Has it reached the newest epoch, and does it have all that it is to have? Who is away does not count."""
+        """Has ``member`` reached the newest epoch and its target? True for a static member that is away, which is not waited
+        for."""
         now = self._current.get(member, _Current())
         is_there = self._epoch is not None and now.epoch == self._epoch["group_epoch"] and not now.revoking
         return now.epoch == AWAY or (is_there and now.assigned == self._targets.get(member, frozenset()))
 
     def _how_gone(self, member: str, before: _Current) -> str:
-        """Of MEMBER_EVENTS the end of a member, as far as the log lets it be told."""
+        """How a member left: a key of MEMBER_EVENTS, as far as the log shows it."""
         if before.epoch == AWAY:
             return "away_too_long"
         since, now = self._lives[member]["append_ts"], self._where["append_ts"]
@@ -449,7 +454,7 @@ class _GroupHistory:
         return "left"
 
     def _live(self, member: str, event: str, now: _Current) -> None:
-        """One more row in the life of ``member``."""
+        """Add a row of MEMBERS for ``member``."""
         described = self._members.get(member, {})
         if before := self._lives.get(member):
             before["until_ts"] = self._where["append_ts"]
@@ -470,7 +475,8 @@ class _GroupHistory:
         self.rows.append(self._lives[member])
 
     def _own(self, member: str, before: _Current, now: _Current) -> None:
-        """``member`` had what it had ``before``, and has something else ``now``. Members of share groups own nothing alone."""
+        """Add rows of OWNERSHIP for what ``member`` has ``now`` and had not ``before``, or the reverse. None for share
+        groups, whose members share partitions."""
         if self._where["kind"] == "share":
             return
         for place in sorted((before.assigned | before.revoking) - now.assigned - now.revoking):
@@ -483,7 +489,7 @@ class _GroupHistory:
                 self._owner(place, member, now.epoch, is_revoking=is_revoking)
 
     def _owner(self, place: Place, member: str | None, epoch: int | None, *, is_revoking: bool) -> None:
-        """One more row for a partition; a member that goes on having it keeps who had it before."""
+        """Add a row of OWNERSHIP for a partition; if its owner stays the same, so does its previous owner."""
         before = self._owned.get(place)
         previous = None
         if before is not None:
@@ -505,7 +511,7 @@ class _GroupHistory:
 
 
 def _places(value: Row, *names: str) -> frozenset[Place]:
-    """What the field of ``value`` lists that has one of ``names``."""
+    """The partitions or tasks in the first of the fields ``names`` that ``value`` has."""
     listed = next((value[name] for name in names if name in value), ())
     return frozenset((_topic(one), partition) for one in listed for partition in one["partitions"])
 

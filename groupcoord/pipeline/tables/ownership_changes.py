@@ -1,11 +1,12 @@
-"""Who owned each partition, with numpy: many records at once, each owner beside the one before.
+"""Finds every change of a partition's owner (member). Vectorised with numpy: compares the owner of each partition in a
+generation with its previous owner, many records at a time.
 
-A generation lists the whole assignment. Its changes are found by comparing each partition with its last owner before. So only
-the last owner of each partition of the current group is kept, and the change that made it the owner.
+The record of a generation has the complete assignment, so only the last owner of each partition of the current group is kept in
+memory, and the change by which it became the owner.
 
-A cooperative rebalance has generations in which some partitions have no owner (KIP-429); so the owner before is not that of the
-generation before, but the last one there was. A static member that comes back under a new member id is the same owner for what
-``moved`` (KIP-345).
+A cooperative rebalance has generations in which some partitions have no owner (KIP-429); so the previous owner is the last
+member that had the partition, even if that was several generations ago. The column ``moved`` treats a static member that
+rejoins with a new member id as the same owner (KIP-345).
 """
 
 from collections.abc import Iterator
@@ -26,27 +27,28 @@ PERSON = ("member_id", "client_id", "who")
 
 @dataclass(frozen=True)
 class AssignmentArrays:
-    """Members of records; what each was given, topic by topic; and of each topic, partition by partition.
+    """The assignments in records of generations, flattened into arrays: of members, of their topics, and of the partitions of
+    these.
 
-    Records are numbered from 0 on. Members are in the order of records, and of member ids within one.
+    Records are numbered from 0 on. Members are in the order of records, and within a record in the order of member ids.
     """
 
     people: Any
     """A record batch of the members, with the columns PERSON."""
     record: Any
-    """For each member, the number of the record that it is in."""
+    """For each member, the number of its record."""
     topics: Any
-    """An Arrow array of topics, each as often as members were given something of it."""
+    """An Arrow array of topics: one element for each topic of each member."""
     person: Any
-    """For each topic, the member that was given it."""
+    """For each element of ``topics``, its member, as an index into ``people``."""
     partitions: Any
-    """The partitions of each topic."""
+    """The partitions of all elements of ``topics``."""
     topic: Any
-    """For each partition, the position of its topic in ``topics``."""
+    """For each of ``partitions``, its topic, as an index into ``topics``."""
 
 
 def assignment_arrays(members: Any) -> AssignmentArrays:
-    """What the ``members`` of records, an array of lists, were given."""
+    """Flatten ``members``, an array with a list of members for each record."""
     people, record = _items(members)
     order = np.lexsort((_ranks(people.field("member_id")), record))
     # The order of the records stays as it is, so ``record`` does, too.
@@ -64,7 +66,7 @@ def assignment_arrays(members: Any) -> AssignmentArrays:
 
 
 def pieces(batch: Any, at_once: int) -> Iterator[Any]:
-    """``batch``, cut into pieces whose records give out ``at_once`` partitions or fewer, or are but one record."""
+    """Slices of ``batch`` whose assignments have at most ``at_once`` partitions, or that are a single record."""
     ends = np.cumsum(_sizes(batch.column("members")))
     first = 0
     while first < len(batch):
@@ -75,20 +77,20 @@ def pieces(batch: Any, at_once: int) -> Iterator[Any]:
 
 
 def codes(values: Any) -> tuple[Any, Any]:
-    """A number for each of ``values``, the same for equal ones; and the values that the numbers from 0 on stand for."""
+    """Dictionary-encode ``values``: a number from 0 on for each value, and the distinct values."""
     encoded = pc.dictionary_encode(values, null_encoding="encode")
     return encoded.indices.to_numpy(), encoded.dictionary
 
 
 def _sizes(members: Any) -> Any:
-    """How many partitions each record gives out."""
+    """The number of partitions that are assigned in each record."""
     people, record = _items(members)
     mentions, person = _items(people.field("assigned"))
     return np.bincount(record[person], _lengths(mentions.field("partitions")), len(members)).astype(np.int64)
 
 
 def _items(lists: Any) -> tuple[Any, Any]:
-    """What is in ``lists``, and of each item, in which list it is. A null is a list of nothing."""
+    """The items of all ``lists``, and for each item the index of its list. A null counts as an empty list."""
     return lists.flatten(), np.repeat(np.arange(len(lists)), _lengths(lists))
 
 
@@ -97,7 +99,8 @@ def _lengths(lists: Any) -> Any:
 
 
 def _ranks(texts: Any) -> Any:
-    """Numbers in the order of ``texts``, the same for equal ones. UTF-8 has the order of its characters."""
+    """The rank of each of ``texts`` in sorted order; equal texts have equal ranks. The byte order of UTF-8 is that of code
+    points."""
     numbers, different = codes(texts)
     ranks = np.empty(len(different), np.int64)
     ranks[pc.array_sort_indices(different).to_numpy()] = np.arange(len(different))
@@ -105,14 +108,14 @@ def _ranks(texts: Any) -> Any:
 
 
 IDENTITY = "if(m.instance_id is null, concat('m:', m.member_id), concat('i:', m.instance_id))"
-"""Who the member ``m`` is, across member ids."""
+"""SQL: the identity of member ``m``, which a static member keeps when its member id changes."""
 IN_GROUP = "over (partition by `group` order by log_offset)"
-"""The window of all records of a group, in order."""
+"""SQL: the window over all records of a group, in order."""
 
 
 def find_ownership_changes(generations: DataFrame) -> DataFrame:
-    """OWNERSHIP_CHANGES of all groups in ``generations`` but share groups, whose members share partitions; a tombstone is a
-    generation without members. A task has whole groups, one after the other."""
+    """OWNERSHIP_CHANGES of all groups in ``generations`` except share groups, whose members share partitions. A tombstone
+    counts as a generation without members. Each group is handled by one task."""
     given = (
         generations.where("kind <> 'share'")
         .select(*_WHERE.names, "members")
@@ -127,23 +130,23 @@ def find_ownership_changes(generations: DataFrame) -> DataFrame:
 
 
 def ownership(owned: DataFrame, played: DataFrame) -> DataFrame:
-    """The changes of owner in classic groups, of what ``find_ownership_changes`` gave, and those that were ``played`` of others
-    (OWNERSHIP); no owner counts as one."""
+    """OWNERSHIP: the changes of classic groups in ``owned``, from ``find_ownership_changes``, and ``played``, the OWNERSHIP
+    of other groups. Having no owner is a change, too."""
     classic = owned.where("moved is null and kind = 'classic'").fillna(value=False, subset=["is_revoking"])
     return classic.select(*OWNERSHIP.names).unionByName(played)
 
 
 PARTITIONS_AT_ONCE = 200_000
-"""The most partitions whose assignments are compared at once."""
+"""The most assigned partitions that are compared at once."""
 ROWS_AT_ONCE = 50_000
 """The most rows of a record batch that is returned."""
 OWNERSHIP_CHANGES = table_schema(
     """
-    ownership_changes by log_partition, log_offset, group, topic, partition: Changes of owner, and one more row for each
-        record, which has the last three columns.
+    ownership_changes by log_partition, log_offset, group, topic, partition: Changes of owner; and for each record one row
+        with its counts in the last three columns, which other rows do not have.
     moved int partitions: partitions whose last owner was another member
     kept int partitions: partitions with the owner that they last had
-    could_stay bigint partitions: how many could have had the owner that they last had
+    could_stay bigint partitions: how many could have kept their last owner
     """,
     OWNERSHIP.columns,
 )
@@ -153,34 +156,35 @@ _LAST = pa.schema(
     [*((name, pa.string()) for name in (*PERSON, "topic")), ("partition", pa.int32()), ("is_held", pa.bool_())]
 )
 _JUST_NOW, _LONG_AGO = -1, -2
-"""Numbers of records in the past: the one just before record 0, and any other."""
+"""The record numbers of earlier entries: of the record just before record 0, and of all older ones."""
 
 
 @dataclass(frozen=True)
 class _Past:
-    """What is known of the group of the last record: a row for each of its partitions, in both tables the same."""
+    """The state of the group of the last record. ``last`` and ``open`` have a row for each of its partitions, in the same
+    order."""
 
     group: str | None
     last: Any
-    """Who had it last, and whether that was in the last record."""
+    """The last owner, and whether it had the partition in the last record."""
     open: Any
-    """The last change, whose end is yet to come."""
+    """The last change, whose end (``until_ts``) is not known yet."""
 
 
 @dataclass(frozen=True)
 class _Entries:
-    """Partitions that were assigned, each beside the entry before it: by group, topic, partition, then time.
+    """All assigned partitions, sorted by group, topic, partition and time, so that each entry follows its previous owner.
 
-    Those of the past are among them. They are the first in ``people`` and ``topics``, so their numbers there are those that
-    they have in the past.
+    They include the entries of _Past. These come first in ``people`` and ``topics``, so their indices there are the same as in
+    _Past.
     """
 
     people: Any
     topics: Any
     group: Any
-    """Of each record, the number of its group."""
+    """For each record, the number of its group."""
     begins: Any
-    """Is it the first entry of its partition?"""
+    """For each entry: is it the first one of its partition?"""
     record: Any
     person: Any
     topic: Any
@@ -192,14 +196,14 @@ class _Entries:
 
     @property
     def is_of_last_group(self) -> Any:
-        # The past is the group of the first record.
+        # The entries of _Past belong to the group of the first record.
         return self.group[np.maximum(self.record, 0)] == self.group[-1]
 
 
 def ownership_changes(batches: Iterator[Any]) -> Iterator[Any]:
-    """From record batches of generations, as ``find_ownership_changes`` makes them, to such of OWNERSHIP_CHANGES.
+    """Convert record batches of generations, as ``find_ownership_changes`` prepares them, to batches of OWNERSHIP_CHANGES.
 
-    All records of a group come together and in order.
+    The records of a group must come one after the other and in order.
     """
     past = _nothing(None)
     for batch in batches:
@@ -222,7 +226,7 @@ def _nothing(group: str | None) -> _Past:
 
 
 def _batches(rows: Any) -> Iterator[Any]:
-    """``rows`` as record batches of OWNERSHIP_CHANGES; a column that they do not have is null."""
+    """``rows`` as record batches of OWNERSHIP_CHANGES; missing columns are null."""
     schema = arrow_schema(OWNERSHIP_CHANGES.columns)
     for first in range(0, len(rows), ROWS_AT_ONCE):
         some = rows.slice(first, ROWS_AT_ONCE)
@@ -236,7 +240,7 @@ def _batches(rows: Any) -> Iterator[Any]:
 
 
 def _entries(given: AssignmentArrays, past: _Past, where: Any) -> _Entries:
-    """What was ``given``, and before that what is known from the ``past``."""
+    """The entries of ``past``, followed by the assignments ``given``, sorted."""
     last, known = past.last, np.arange(len(past.last))
     group = np.cumsum(_differs(codes(where.column("group"))[0]))
     topics = pa.concat_arrays([last.column("topic"), given.topics])
@@ -244,7 +248,7 @@ def _entries(given: AssignmentArrays, past: _Past, where: Any) -> _Entries:
     partition = np.concatenate([last.column("partition").to_numpy(), given.partitions])
     group_of_topic = np.concatenate([np.full(len(known), group[0]), group[given.record[given.person]]])
     key = _keys(group_of_topic, topics, topic, partition)
-    # Entries are in the order of time already, and a stable sort leaves those of one partition in it.
+    # Entries are already in the order of time; a stable sort keeps that order within each partition.
     order = np.argsort(key, kind="stable")
     topic = topic[order]
     person = np.concatenate([known, given.person + len(known)])[topic]
@@ -262,21 +266,21 @@ def _entries(given: AssignmentArrays, past: _Past, where: Any) -> _Entries:
 
 
 def _keys(group: Any, topics: Any, topic: Any, partition: Any) -> Any:
-    """A number for each entry, the same for the same partition of the same topic in the same group."""
+    """A number for each entry that identifies its group, topic and partition."""
     name, names = codes(topics)
     _, number = np.unique(group * len(names) + name, return_inverse=True)
     return (number[topic] << 32) + partition
 
 
 def _said(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
-    """A row for each record: how many partitions moved, how many did not, and how many could have stayed."""
+    """A row for each record with the counts ``moved``, ``kept`` and ``could_stay``."""
     who, whos = codes(entries.people.column("who"))
     base = entries.record * len(whos)
     now, before = who[entries.person], who[np.roll(entries.person, 1)]
     later = ~entries.begins
     kept = np.bincount(entries.record[later & (now == before)], minlength=len(where))
     moved = np.bincount(entries.record[later], minlength=len(where)) - kept
-    # Each who in each record, once: a member may be there under two member ids.
+    # Each identity in each record once: a static member may be in a record with two member ids.
     seats = np.unique(given.record * len(whos) + who[len(who) - len(given.record) :])
     record = seats // max(len(whos), 1)
     shares = (_shares(seats, record, taken) for taken in ((base + now)[~entries.is_past], (base + before)[later]))
@@ -287,7 +291,7 @@ def _said(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
 
 
 def _shares(seats: Any, record: Any, taken: Any) -> Any:
-    """How often each of ``seats`` is ``taken``; those of one ``record`` from the fewest to the most."""
+    """Count how often each of ``seats`` occurs in ``taken``; the counts of each ``record`` are sorted in ascending order."""
     place = np.searchsorted(seats, taken)
     there = np.append(seats, -1)[place] == taken
     shares = np.bincount(place[there], minlength=len(seats))
@@ -295,8 +299,8 @@ def _shares(seats: Any, record: Any, taken: Any) -> Any:
 
 
 def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
-    """The changes that are known with their ends, and what is known of the last group."""
-    # There are two places for changes at each entry: for itself, or the open one of the past; and for a loss after it.
+    """The changes whose ends are known, and the state of the last group."""
+    # Each entry can have two changes: a gain (or, for an entry of _Past, its open change), and a loss after it.
     place = np.nonzero(np.column_stack([_is_gain(entries), _is_lost(entries)]).ravel())[0]
     entry, is_loss = place >> 1, (place & 1).astype(bool)
     is_new = is_loss | ~entries.is_past[entry]
@@ -311,7 +315,7 @@ def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
 
 
 def _is_gain(entries: _Entries) -> Any:
-    """Does the partition have another owner from this entry on? An entry of the past stands for the change that is open."""
+    """For each entry: does the owner change with it? True for entries of _Past, which stand for their open change."""
     person, member = entries.person, codes(entries.people.column("member_id"))[0]
     is_other = member[person] != member[np.roll(person, 1)]
     was_unowned = np.roll(entries.record, 1) < entries.record - 1
@@ -319,15 +323,15 @@ def _is_gain(entries: _Entries) -> Any:
 
 
 def _is_lost(entries: _Entries) -> Any:
-    """Is the partition without an owner in the record after this entry?"""
-    # The two at the end are for _LONG_AGO, of which it is said already, and for _JUST_NOW.
+    """For each entry: has the partition no owner in the next record of the group?"""
+    # The last two are for _LONG_AGO (-2), whose loss was reported before, and for _JUST_NOW (-1).
     goes_on = np.append(entries.group[1:] == entries.group[:-1], [False, False, True])
     is_held = np.roll(entries.record, -1) <= entries.record + 1
     return goes_on[entries.record] & (_ends(entries.begins) | ~is_held)
 
 
 def _new(entries: _Entries, where: Any, entry: Any, is_loss: Any) -> Any:
-    """The changes at each ``entry``, or the losses after it."""
+    """The rows of new changes: at each ``entry``, or, where ``is_loss``, in the record after it."""
     owner = pa.array(entries.person[entry], mask=is_loss)
     previous = np.where(is_loss, entry, entry - 1)
     is_first = entries.begins[entry] & ~is_loss
@@ -361,10 +365,10 @@ def _joined(first: Any, then: Any) -> Any:
 
 
 def _differs(numbers: Any) -> Any:
-    """Where another number begins."""
+    """A mask of the elements that differ from the one before."""
     return np.concatenate([np.ones(min(len(numbers), 1), bool), numbers[1:] != numbers[:-1]])
 
 
 def _ends(begins: Any) -> Any:
-    """Where the last one is of what begins at ``begins``."""
+    """A mask of the last element of each run that starts at ``begins``."""
     return np.append(begins[1:], np.ones(min(len(begins), 1), bool))

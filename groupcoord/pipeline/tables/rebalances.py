@@ -1,9 +1,11 @@
-"""One generation compared with the one before: which members joined and left, what moved, what moved needlessly, and why.
+"""The tables rebalances, storms and skew. A rebalance is a generation compared with the one before: members that joined and
+left, partitions that moved, and the likely cause.
 
-Generations are those of classic groups and the target assignments of all others, in one frame: a group that became one of
-another kind is compared with what it was before. The log does not say why a group rebalanced. It has the members before and
-after, with client ids, hosts, subscriptions and the assignor. Leaving and timing out look the same. The first rule for a cause
-that applies counts. Storms are rebalances that follow one another; skew is how evenly partitions were assigned.
+Generations are those of classic groups, and the target assignments of all others, in one frame: so a group that was converted
+to another kind is compared with what it was before. The log does not say why a group rebalanced, so the cause is inferred
+from the members before and after: their ids, client ids, hosts, subscriptions and assignor. The first rule that applies
+counts. Leaving and timing out look the same. Storms are rebalances in quick succession; skew is how evenly partitions were
+assigned.
 """
 
 from pyspark.sql import DataFrame
@@ -16,12 +18,12 @@ from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
 
 
 def of_all_kinds(classic: DataFrame, modern: DataFrame) -> DataFrame:
-    """The generations of ``classic`` (GENERATIONS) and of ``modern`` (MODERN_GENERATIONS) groups."""
+    """The generations of all groups: ``classic`` (GENERATIONS) and ``modern`` (MODERN_GENERATIONS)."""
     return classic.withColumn("kind", F.lit("classic")).unionByName(modern, allowMissingColumns=True)
 
 
 def _names(people: str) -> str:
-    """The first three names in the array ``people``, and how many more there are."""
+    """SQL: the first three names in the array ``people``, and how many more there are."""
     return f"""concat(
         array_join(slice(sort_array(array_distinct(transform({people}, p -> p.name))), 1, 3), ', '),
         if(size(array_distinct(transform({people}, p -> p.name))) > 3,
@@ -104,7 +106,7 @@ LIKELY_CAUSE = (
     + " ".join(f"when {condition} then {text}" for condition, text in _RULES.values())
     + f" end, {_HIDDEN})"
 )
-"""Expressions over the columns of ``_compared``: one of CAUSE_KINDS, and the same in words."""
+"""SQL expressions over the columns of ``_compared``: a key of CAUSE_KINDS, and a description."""
 
 
 FEWEST = 5
@@ -116,7 +118,7 @@ APART_S = 60
 _BEGIN = "'group_started', 'group_refilled'"
 _IS_START = f"""min_by(cause_kind, log_offset) in ({_BEGIN})
     and bool_and(cause_kind in ({_BEGIN}, 'members_joined', 'cooperative_second_step'))"""
-"""Of a run: do members only come into a group that had none, each with the rebalances that takes?"""
+"""SQL over a run of rebalances: is it only the start of a group, in which members joined an empty group and nobody left?"""
 _OF_RUN = (
     "min(log_partition) as log_partition",
     "max_by(kind, log_offset) as kind",
@@ -132,7 +134,8 @@ _OF_RUN = (
 
 
 def storms(rebalances: DataFrame) -> DataFrame:
-    """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before, but for mere starts."""
+    """Runs of at least FEWEST rebalances of a group, each at most APART_S after the one before; not runs that only start a
+    group."""
     runs = rebalances.selectExpr("*", f"sum(if(seconds_since_previous <= {APART_S}, 0, 1)) {IN_GROUP} as run")
     causes = (
         runs.groupBy("group", "run", "likely_cause")
@@ -172,7 +175,7 @@ def storms(rebalances: DataFrame) -> DataFrame:
 
 
 def skew(generations: DataFrame) -> DataFrame:
-    """One row for each member of each of ``generations`` whose assignment could be read."""
+    """SKEW: a row for each member, with a readable assignment, of each of ``generations``."""
     return (
         generations.where("not is_tombstone")
         .selectExpr(
@@ -196,8 +199,7 @@ _SIZE = "aggregate(coalesce(m.assigned, array()), 0, (sum, a) -> sum + size(a.pa
 
 
 def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
-    """Of ``generations``, those that begin, compared with the one before; ``owned`` is what ``find_ownership_changes`` gives of
-    them."""
+    """REBALANCES: each new generation compared with the one before. ``owned`` is the result of ``find_ownership_changes``."""
     compared = _compared(generations)
     return (
         compared.join(owned.where("moved is not null").select(*PLACE, "moved", "kept", "could_stay"), PLACE, "left")
@@ -219,11 +221,11 @@ _CARRIED = (
 
 
 def _compared(generations: DataFrame) -> DataFrame:
-    """Each generation beside the record before it.
+    """Each new generation, with the columns of the record before it as ``old_…``.
 
-    No rebalance are a further record of the same generation, and generation 0, with which a group is made.
+    Further records of the same generation are left out, and so is generation 0, with which a group is created.
     """
-    # A group that becomes one of another kind ends as the one and is there as the other at once: that is no end of the group.
+    # A group that is converted gets a tombstone of the old kind and a record of the new kind at once. That is not its end.
     is_other = f"is_tombstone and lead(kind) {IN_GROUP} <> kind and lead(append_ts) {IN_GROUP} = append_ts"
     described = (
         generations.selectExpr("*", f"coalesce({is_other}, false) as is_other")
@@ -247,7 +249,7 @@ def _compared(generations: DataFrame) -> DataFrame:
     return (
         begins.selectExpr(
             "*",
-            # Before the first generation, and after a group's end, there are no members. Before any other there were some.
+            # Before the first generation, and after a tombstone, a group has no members. Otherwise they are unknown.
             f"old_is_tombstone is null and generation > if(kind = 'classic', 1, {FIRST_EPOCH}) as is_unknown",
             "coalesce(old_people, array()) as old_folk",
         )

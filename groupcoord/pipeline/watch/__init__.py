@@ -1,1 +1,1 @@
-"""Tables that follow the log: what ``run`` makes of all of it at once, made of what came, batch by batch."""
+"""The streaming job of ``pipeline watch``: follows the log and updates tables, metrics and alerts after each batch."""

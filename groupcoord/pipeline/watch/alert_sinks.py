@@ -1,4 +1,4 @@
-"""Where alerts are told: a file, stdout, or a webhook."""
+"""The sinks that ``--alerts`` can name: a file, stdout, or a webhook."""
 
 import os
 import sys
@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 from groupcoord.pipeline.errors import PipelineError
 
 TIMEOUT_S = 3
-"""How long a webhook may take to accept a connection, and to answer."""
+"""The timeout in seconds for connecting to a webhook, and for its response."""
 STDOUT = "-"
 Sink = Callable[[str], None]
-"""Tells one alert, a JSON document in a line. Raises NotToldError."""
+"""Delivers one alert, a JSON document in a line. Raises NotToldError."""
 
 
 class NotToldError(Exception):
-    """An alert was not told; the text says why. ``is_final``: nor would it be if it were told again."""
+    """An alert could not be delivered; the text says why. ``is_final``: a retry would fail, too."""
 
     def __init__(self, text: str, *, is_final: bool = False) -> None:
         super().__init__(text)
@@ -28,7 +28,7 @@ class NotToldError(Exception):
 
 
 def alert_sink(where: str) -> Sink:
-    """The sink that ``--alerts`` names. Raises PipelineError if it cannot be written to."""
+    """Create the sink that ``--alerts`` names. Raises PipelineError if it cannot be written to."""
     if where == STDOUT:
         return _to_stdout
     if where.startswith(("http://", "https://")):
@@ -63,7 +63,7 @@ def _post(url: str, line: str) -> None:
     request = urllib.request.Request(  # noqa: S310 - alert_sink lets http and https in alone
         url, line.encode(), {"Content-Type": "application/json", "User-Agent": "groupcoord"}, method="POST"
     )
-    host = urlsplit(url).netloc.rpartition("@")[2]  # the rest of the URL of a webhook may be its password
+    host = urlsplit(url).netloc.rpartition("@")[2]  # the rest of a webhook's URL may contain a secret
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310
             pass

@@ -1,8 +1,8 @@
-"""Alerts: one when an incident begins, and one when it ends, told at least once each.
+"""Sends alerts: one when an incident begins, and one when it ends, each delivered at least once.
 
-``state/alerts.json`` in the directory of the watch says which incidents are open, and what was told of them. It is written
-after what is new was told: a watch that is started again repeats nothing, unless it was killed between the two. Then it tells
-once more what it had told after that batch, with the same ids.
+``state/alerts.json`` in the directory of the watch has the open incidents and which alerts were delivered. It is written after
+the delivery. So a restarted watch repeats no alert, unless it was killed between delivery and writing: then it repeats the
+alerts of that batch, with the same ids.
 """
 
 import dataclasses
@@ -21,12 +21,13 @@ from groupcoord.pipeline.watch.output_directory import WatchDirectory
 STATE_FILE = "state/alerts.json"
 FORMAT = 1
 BUDGET_S = 5.0
-"""So long alerts may be told after a batch; what is left is told after the next."""
+"""The time that delivery may take after a batch, in seconds; the remaining alerts are delivered after the next batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenIncident:
-    """``was_told``: that it began. ``until``: when it ended, which is still to be told; None: it goes on."""
+    """An incident of which not all alerts were delivered, or that goes on. ``was_told``: the alert of its begin was delivered.
+    ``until``: when it ended, if that alert is still to be delivered; None: the incident goes on."""
 
     incident: Incident
     was_told: bool = False
@@ -35,10 +36,10 @@ class OpenIncident:
 
 @dataclass(eq=False)
 class WatchAlerts:
-    """Tells ``sink`` of incidents after each batch; ``output`` keeps the state. Why that does not work, ``say`` hears once, and
-    again once it works.
+    """Sends alerts about incidents to ``sink`` after each batch, and keeps its state in ``output``. ``say`` is called once when
+    delivery begins to fail, and once when it works again.
 
-    ``clock`` counts seconds. Raises PipelineError if the state is none.
+    ``clock`` returns seconds. Raises PipelineError if the stored state cannot be read.
     """
 
     output: WatchDirectory
@@ -53,7 +54,8 @@ class WatchAlerts:
         self._open = _from_json(self.output.read_note(STATE_FILE))
 
     def note_lost(self, lost: Sequence[SourceWarning], since: str) -> None:
-        """Remember what was deleted from the log before it was read. A batch is not done before that: no other says it."""
+        """Store that records were deleted from the log before they were read. This must be done before the batch is
+        committed, because no later batch reports it."""
         before = dict(self._open)
         for warning in lost:
             incident = lost_log(warning, since)
@@ -61,7 +63,7 @@ class WatchAlerts:
         self._keep(before)
 
     def update(self, outcome: BatchOutcome) -> None:
-        """Compare what is wrong now with what was, and tell the difference."""
+        """Compare the incidents of now with those before the batch, and send alerts for those that began or ended."""
         before = dict(self._open)
         found, unknown = incidents(outcome, self.hanging_after_s)
         now = {incident.id: incident for incident in found}

@@ -1,4 +1,4 @@
-"""How things are after a batch: what metrics and alerts are made from."""
+"""BatchOutcome, the state after a batch, from which metrics and alerts are made."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ from groupcoord.pipeline.watch.output_directory import WatchManifest
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOutcome:
-    """After a batch, or after the ends of topics were asked for again because none came.
+    """The state after a batch, or after a refresh of end offsets while no batch came.
 
-    ``now`` is the time that the views are as of, ``view`` reads columns of one as an Arrow table, ``behind`` is how many
-    offsets of the log are still to be read (None: unknown), ``rebalances`` how many rebalances of each group the batch
-    brought, ``lost`` what was deleted from the log before it was read. ``took_s`` is how long it took; None: it was no batch.
+    ``now`` is the time of the views, and ``view`` reads columns of a view as an Arrow table. ``behind`` is how many offsets
+    of the log are still to be read (None: unknown). ``rebalances`` counts the rebalances in the batch by group. ``lost``
+    warns of records that were deleted from the log before they were read. ``took_s`` is the duration of the batch; None: it
+    was a refresh.
     """
 
     manifest: WatchManifest
@@ -29,5 +30,5 @@ class BatchOutcome:
 
     @property
     def read_until(self) -> datetime:
-        """What came into the log after this moment is not in the views: it came while the batch was written."""
+        """The time up to which the views contain the log; later records came while the batch was being written."""
         return self.now - timedelta(seconds=self.took_s or 0.0)

@@ -1,18 +1,19 @@
-"""One batch of the stream: it is decoded, counted, staged, merged into the views, and committed in one step.
+"""Writes one batch of the stream: decodes, counts and stages it, updates the views, and commits all of it atomically.
 
-Spark repeats a batch unless it knows that the batch is done, with the same number and the same offsets, which it records
-before it begins. A batch whose number is in the manifest is in the tables and is skipped. Any other batch is not in the tables:
-what a killed process had written of it cannot be seen.
+Each batch is applied exactly once. Spark repeats a batch that it does not know to be done, with the same number and the same
+offsets, which it records before the batch starts. A batch whose number is in the manifest is already in the tables and is
+skipped. Of any other batch nothing is visible, even if a killed process had written some files.
 
-The views after a batch are made from what they were made of before it and what came: the same rows as from the whole log.
-Only as much of the past is kept as the functions of ``tables/`` need when the records of a batch follow it:
+The views after a batch are computed from the stored state and the new records, and have the same rows as if they were computed
+from the whole log. The state has only what the functions of ``tables/`` need of the past:
 
-- ``current_offsets`` is kept as it is: of each key the last record counts;
-- ``recent`` (RECENT_COMMITS): of each key the last ten commits, for Burrow's rules, and because a group that has no record of
-  its own is there if it has committed; ``ends`` (END_OFFSETS): where topics ended at the last observations;
-- ``modern`` (MODERN_RECORDS): of each key of a group that is not classic the last record, as its coordinator loads them;
-- ``generations``: of each group the last one of each kind, and those in which some partition was assigned for the last time;
-- ``rebalances``: of each group those that follow one another up to now, which may be part of a storm.
+- ``current_offsets``: the last record of each key;
+- ``recent`` (RECENT_COMMITS): the last ten commits of each key, for Burrow's rules, and because a group without a record of its
+  own exists if it has committed; ``ends`` (END_OFFSETS): the last observed end offsets of topics;
+- ``modern`` (MODERN_RECORDS): the last record of each key of consumer, share and streams groups, as their coordinator loads
+  them;
+- ``generations``: of each group the last one of each kind, and those in which some partition was last assigned;
+- ``rebalances``: of each group the newest ones that follow one another closely, which may be part of a storm.
 
 So the state grows with the number of groups and partitions that ever existed, not with the number of records.
 """
@@ -85,9 +86,9 @@ from groupcoord.pipeline.watch.output_directory import (
 )
 
 GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
-"""The tables that get the rows of each batch."""
+"""The tables to which each batch appends rows."""
 VIEWS = (CURRENT_OFFSETS, CURRENT_GROUPS, LAG, STORMS, OPEN_TRANSACTIONS)
-"""The tables that are replaced."""
+"""The tables that are replaced by each batch."""
 
 
 def _now() -> datetime:
@@ -96,12 +97,17 @@ def _now() -> datetime:
 
 @dataclass(eq=False)
 class BatchWriter:
-    """What ``foreachBatch`` calls. ``say`` takes a line for each batch; ``merge_every`` 0 merges nothing; of a batch
-    that takes long a line says how far it is, if ``tasks`` tells of Spark's. An open transaction hangs after
-    ``hanging_after_s`` seconds. ``tell`` are told how things are after each batch and after each look at the ends of topics;
-    ``note_lost`` hears, before a batch is in, what was deleted from the log before it was read, and when that was seen.
+    """The function that Spark's ``foreachBatch`` calls.
 
-    ``problem`` is why a batch failed; ``is_resumed`` means that no watch ran for a while before this one.
+    - ``say`` is called with a line for each batch, and with ``tasks`` also while a batch takes long.
+    - ``merge_every``: see ``merge_directories``.
+    - ``hanging_after_s``: the age from which an open transaction counts as hanging.
+    - ``tell`` are called with the outcome of each batch and of each refresh of end offsets.
+    - ``note_lost`` is called before a batch is committed, with the warnings about records that were deleted from the log before
+      they were read, and the time.
+
+    ``problem`` is the error of a batch that failed; ``is_resumed`` is true until the first batch of a watch that continues an
+    earlier one.
     """
 
     output: WatchDirectory
@@ -121,15 +127,15 @@ class BatchWriter:
         self.is_resumed = self.manifest.batch > NONE
         self.warnings: list[SourceWarning] = []
         self.last = time.monotonic()
-        """When something was written last."""
+        """When a batch or a refresh was last written."""
         self._storms: list[datetime] | None = None
         self._has_open_transactions = True
-        """Has the view any? At first that is unknown, and it is written."""
+        """Does the view open_transactions have rows? At the start that is unknown; true means that it will be written."""
         self._turn = threading.Lock()
         self._is_closed = False
 
     def __call__(self, records: DataFrame, batch: int) -> None:
-        """Write ``batch``."""
+        """Write the batch number ``batch``; does nothing if it was written already."""
         with self._turn:
             if self._is_closed:
                 raise PipelineError("the watch has ended")
@@ -143,7 +149,7 @@ class BatchWriter:
                 raise
 
     def refresh(self, spark: SparkSession) -> None:
-        """Ask for the ends of topics again although no commits came, because lags may have grown."""
+        """Ask for end offsets again and update the view lag, although no commits came: lags may have grown."""
         with self._turn:
             if self.manifest.batch == NONE:
                 return
@@ -161,7 +167,7 @@ class BatchWriter:
             self.last = time.monotonic()
 
     def close(self) -> None:
-        """Wait for the batch that is being written, and accept no more."""
+        """Wait for the batch that is being written, and refuse further ones."""
         with self._turn:
             self._is_closed = True
 
@@ -218,7 +224,7 @@ class BatchWriter:
             tell(outcome)
 
     def _open_transactions(self, now: datetime) -> str:
-        """What the line of a batch says of them."""
+        """The text about open transactions in the line of a batch."""
         if not self._has_open_transactions:
             return ""
         found = open_transactions(self.output.view(OPEN_TRANSACTIONS).to_pylist())
@@ -226,13 +232,13 @@ class BatchWriter:
         return text and f"{text}, "
 
     def _log_ends(self) -> dict[int, int] | None:
-        """Where each partition of the log ends; None if there is no way to ask."""
+        """The end offset of each partition of the log; None if the source cannot be asked."""
         if self.stream.bounds is None:
             return None
         return {partition: end for partition, (_, end) in self.stream.bounds().items()}
 
     def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
-        """The warnings of a batch: in the first one after a time without a watch, which offsets have no record."""
+        """The warnings of a batch; the first batch of a resumed watch also reports offsets that have no record."""
         found = list(self.warnings)
         if not self.is_resumed:
             return found
@@ -248,20 +254,21 @@ class BatchWriter:
 
 
 MUCH = 100
-"""So few offsets of a partition may be left, however few it has in a batch."""
+"""A partition with at most this many offsets left is not behind, however small the batch was."""
 
 
 def partitions_behind(ends: Mapping[int, int], positions: Positions, counted: Counter[str]) -> dict[int, int]:
-    """How much is left of those partitions of the log that the watch is still to catch up with.
+    """The partitions of the log that the watch still has to catch up with, and the number of offsets left in each.
 
-    A tenth of what a batch has of a partition comes while it is written, or MUCH: that is no backlog.
+    Offsets left are no backlog if they are at most a tenth of the records that the batch had of the partition, or at most MUCH:
+    they came while the batch was being written.
     """
     left = {partition: end - positions.get(str(partition), 0) for partition, end in ends.items()}
     return {one: amount for one, amount in left.items() if amount > max(MUCH, counted[str(one)] // 10)}
 
 
 def _behind(ends: Mapping[int, int] | None, positions: Positions) -> int | None:
-    """How much of the log is still to be read; None if its end is unknown."""
+    """The number of offsets of the log that are still to be read; None if its end is unknown."""
     return None if ends is None else sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
 
 
@@ -270,7 +277,7 @@ def _behind_text(behind: int | None) -> str:
 
 
 def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
-    """How many commits and other records each partition of the log has in ``decoded`` (SPLIT)."""
+    """The numbers of commits and of other records in ``decoded`` (SPLIT), by partition of the log."""
     commits_, others = Counter[str](), Counter[str]()
     for row in decoded.groupBy("log_partition", "is_commit").count().collect():  # two numbers a partition of the log
         (commits_ if row["is_commit"] else others)[str(row["log_partition"])] = row["count"]
@@ -278,7 +285,7 @@ def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
 
 
 def _fit(spark: SparkSession, records: int) -> None:
-    """Let Spark interpret queries over few records and compile those over many."""
+    """Configure Spark to interpret queries over few records, and to compile those over many."""
     for name, value in FOR_SMALL.items():
         if records < SMALL:
             spark.conf.set(name, value)
@@ -287,7 +294,7 @@ def _fit(spark: SparkSession, records: int) -> None:
 
 
 class _BatchTables:
-    """The tables of one batch while they are staged: where they will go, and how many rows they have."""
+    """Stages the tables of one batch, and collects where they are to be moved and how many rows they have."""
 
     def __init__(self, output: WatchDirectory, before: WatchManifest) -> None:
         self._output = output
@@ -296,14 +303,14 @@ class _BatchTables:
         self._directories = {name: list(directories) for name, directories in before.directories.items()}
         self._views: dict[str, DataFrame] = {}
         self.rebalances = Counter[str]()
-        """How many rebalances of each group came."""
+        """The number of rebalances in this batch, by group."""
 
     def manifest(self, now: datetime) -> WatchManifest:
-        """The manifest with what was written."""
+        """The manifest with the staged tables."""
         return dataclasses.replace(self._before, at=now.isoformat(), directories=self._directories, moves=self._moves)
 
     def grow(self, frame: DataFrame, table: TableSchema, batch: int, rows: int) -> DataFrame:
-        """Rows for a table that grows; returns what can be read back."""
+        """Stage rows to be appended to ``table``; returns them, read back."""
         if rows == 0:
             return self._output.empty(table)
         path = self._output.stage(frame, table, rows)
@@ -316,14 +323,14 @@ class _BatchTables:
         self._moves.append((path, f"{TABLES}/{table.name}/{directory.folder}"))
 
     def records(self, decoded: DataFrame, batch: int, read: int, others: int) -> None:
-        """The tables of records, and the views but ``lag``."""
+        """Stage the tables of records, and all views but ``lag`` and ``open_transactions``."""
         if read == 0 and self._before.batch > NONE:
-            return  # markers and aborted records alone
+            return  # the batch has only markers and aborted records
         rest = decode_rest(undecoded(decoded)).persist()
         try:
             rows = {COMMITS.name: read - others}
             if others:
-                for row in rest.groupBy("table").count().collect():  # four numbers
+                for row in rest.groupBy("table").count().collect():  # at most four rows
                     rows[row["table"]] = rows.get(row["table"], 0) + row["count"]
             if sum(rows.values()) != read:
                 raise PipelineError(f"{read:,} records came in and {rows} went out: this is a fault of the pipeline")
@@ -349,15 +356,15 @@ class _BatchTables:
                     self._replace(self._output.empty(table), table)
 
     def begin_tables(self, batch: int) -> None:
-        """Tables that grow, and of which the first batch has no rows, are there without any."""
+        """Stage empty tables for those to which the first batch appends no rows, so that every table exists."""
         for table in GROWING:
             if table.name not in self._directories:
                 self._grown(self._output.stage(self._output.empty(table), table), table, batch, 0)
 
     def lag(self, stream: StreamSource, now: datetime, behind: Collection[int]) -> int | None:
-        """The view ``lag``, as of ``now``; returns how much that is in all, None if no end is known.
+        """Stage the view ``lag`` as of ``now``; returns the sum of all lags, None if no end offset is known.
 
-        Of groups in partitions of the log that the watch is ``behind`` with, lags are unknown: they have committed more.
+        Groups in partitions of the log that the watch is ``behind`` in get no lag: they may have committed more than was read.
         """
         groups, recent, ends = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS), None
         offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
@@ -369,7 +376,7 @@ class _BatchTables:
         return total[0]
 
     def open_transactions(self, stream: StreamSource, now: datetime, *, had_any: bool) -> bool:
-        """The view ``open_transactions``, from what ``lag`` has asked of the ends of topics; returns whether it has any."""
+        """Stage the view ``open_transactions`` from the end offsets that ``lag`` asked for; returns whether it has rows."""
         if END_OFFSETS.name not in self._views:
             return False
         latest = F.unix_millis("at") == int(now.timestamp() * 1000)
@@ -382,13 +389,15 @@ class _BatchTables:
 
     @property
     def has_new_storms(self) -> bool:
-        """Can this batch have begun or continued a storm?"""
+        """Has this batch changed the view ``storms``?"""
         return STORMS.name in self._views
 
     def storms(self, now: datetime) -> list[datetime]:
-        """The last rebalance of each storm that may not be over."""
+        """The time of the last rebalance of each storm that may still go on."""
         still = F.col("to") >= F.lit(now) - F.expr(f"interval {APART_S} seconds")
-        found = self._view(STORMS).where(still).select(F.unix_millis("to").alias("ms")).collect()  # one a group at most
+        found = (
+            self._view(STORMS).where(still).select(F.unix_millis("to").alias("ms")).collect()
+        )  # at most one row a group
         return [datetime.fromtimestamp(row["ms"] / 1000, UTC) for row in found]
 
     def _offsets(self, came: DataFrame, rows: int) -> None:
@@ -398,7 +407,7 @@ class _BatchTables:
         self._replace(recent_after(self._view(RECENT_COMMITS), came), RECENT_COMMITS)
 
     def _modern(self, came: DataFrame, rows: int) -> DataFrame:
-        """What ``came`` of groups that are not classic, as HISTORY; what is kept of them is replaced."""
+        """The HISTORY of the new records ``came`` of consumer, share and streams groups; their state tables are replaced."""
         if not rows:
             return self._output.empty(HISTORY)
         played = self._view(_MODERN).unionByName(came)
@@ -448,8 +457,8 @@ _REBALANCES = REBALANCES._replace(name="last_rebalances")
 
 
 OBSERVATIONS = 20
-"""How many ends of each partition are remembered: about as many batches as there are between the first and the last of ten
-commits that come once a batch, twice."""
+"""How many end offsets of each partition are kept: those of twenty batches, twice the time of ten commits that come one a
+batch."""
 
 RECENT_COMMITS = table_schema("""
     recent by log_partition, log_offset: The last ten commits of each group, topic and partition.
@@ -458,34 +467,34 @@ RECENT_COMMITS = table_schema("""
 
 
 def offsets_after(before: DataFrame, commits: DataFrame) -> DataFrame:
-    """``current_offsets``."""
+    """The new ``current_offsets``."""
     known = before.selectExpr("*", "false as is_tombstone")
     records = known.unionByName(commits.select(*COMMITS.names))
     return current_state.current_offsets(records, latest_places(records, ["group", *PARTITION]))
 
 
 def modern_after(records: DataFrame) -> DataFrame:
-    """``modern``, of ``records``: what was kept, and what came. That a group ended is kept, too."""
+    """The new state ``modern`` from ``records``: the old state and the new records. The tombstone of a group is kept, too."""
     last = at_places(records, latest_places(records, ["record", "key"]))
     return last.where(~F.col("is_tombstone") | F.col("record").isin(OF_EPOCHS))
 
 
 def _newest(rows: DataFrame, keys: Sequence[str], time: str, most: int) -> DataFrame:
-    """Of ``rows`` those with the highest ``time``, so many with the same ``keys``."""
+    """The ``most`` rows with the highest ``time`` for each value of ``keys``."""
     backwards = Window.partitionBy(*keys).orderBy(F.desc(time))
     numbered = rows.select("*", F.row_number().over(backwards).alias("number"))
     return numbered.where(F.col("number") <= most).select(*rows.columns)
 
 
 def groups_after(recent: DataFrame, generations: DataFrame, modern: DataFrame) -> DataFrame:
-    """``current_groups``, from what is kept after the batch."""
+    """The new ``current_groups``, from the new state."""
     commits = recent.selectExpr("*", "commit_ts as append_ts", "false as is_tombstone")
     classic = generations.where("kind = 'classic'")
     return current_state.current_groups(commits, classic, latest_places(classic, ["group"]), modern)
 
 
 def generations_after(records: DataFrame) -> DataFrame:
-    """``generations``, of ``records``: what was kept, and what came."""
+    """The new state ``generations`` from ``records``: the old state and the new records."""
     last = latest_places(records, ["group", "kind"]).unionByName(
         latest_places(records.where("not is_tombstone"), ["group"])
     )
@@ -500,21 +509,22 @@ def generations_after(records: DataFrame) -> DataFrame:
 
 
 def rebalances_in(kept: DataFrame, came: DataFrame, names: DataFrame) -> DataFrame:
-    """``rebalances`` that ``came`` (generations of all kinds) brought, behind the generations that were ``kept``; those of
-    groups that are not classic have ids of topics, which have ``names``."""
+    """The ``rebalances`` of the new generations ``came``, of all kinds of groups, compared with those that were ``kept``. In
+    generations of groups that are not classic, topic ids are replaced by ``names``."""
     records = named(kept.unionByName(came), "members", names)
     return at_places(rebalances_of(records, find_ownership_changes(records)), came.select(*PLACE))
 
 
 def storms_after(before: DataFrame, kept: DataFrame, came: DataFrame) -> DataFrame:
-    """``storms``: those of runs that had ended, and those of the rebalances that were ``kept`` with those that ``came``."""
+    """The new ``storms``: those that were over ``before``, and those of the rebalances that were ``kept`` together with those
+    that ``came``."""
     going_on = kept.groupBy("group").agg(F.max("at").alias("to"))
     ended = before.join(going_on, ["group", "to"], "left_anti").select(*STORMS.names)
     return ended.unionByName(storms_of(kept.unionByName(came)))
 
 
 def open_runs(rebalances: DataFrame) -> DataFrame:
-    """``rebalances`` to be kept: of each group the last that follow one another."""
+    """The new state ``rebalances``: of each group the newest ones that follow one another closely."""
     backwards = Window.partitionBy("group").orderBy(F.desc("log_offset"))
     begins = F.expr(f"if(seconds_since_previous <= {APART_S}, 0, 1)")
     behind = rebalances.select("*", (F.sum(begins).over(backwards) - begins).alias("runs_behind"))
@@ -522,21 +532,21 @@ def open_runs(rebalances: DataFrame) -> DataFrame:
 
 
 def recent_after(before: DataFrame, commits: DataFrame) -> DataFrame:
-    """``recent``."""
+    """The new state ``recent``."""
     came = commits.where("not is_tombstone").select(*RECENT_COMMITS.names)
     return _newest(before.unionByName(came), ["group", *PARTITION, "log_partition"], "log_offset", RECENT)
 
 
 def with_log_partitions(offsets: DataFrame, log_topic: str) -> DataFrame:
-    """Where groups have ``offsets`` (CURRENT_OFFSETS), and in which partitions of the log these are: a transaction that commits
-    offsets is open there, too, and the watch itself stops before it."""
+    """The topic partitions of ``offsets`` (CURRENT_OFFSETS), and the partitions of the log that these offsets are in: a
+    transaction that commits offsets is open there, too, and blocks the watch itself."""
     places = offsets.select("group", *PARTITION, "committed_offset")
     in_log = offsets.select("group", F.lit(log_topic).alias("topic"), F.col("log_partition").alias("partition"))
     return places.unionByName(in_log, allowMissingColumns=True)
 
 
 def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
-    """``ends``, of those partitions that there still are."""
+    """The new state ``ends``, without partitions that no longer exist."""
     known = before.join(observed, PARTITION, "left_semi").select(*END_OFFSETS.names)
     return _newest(known.unionByName(observed), PARTITION, "at", OBSERVATIONS)
 
@@ -544,9 +554,9 @@ def ends_after(before: DataFrame, observed: DataFrame) -> DataFrame:
 def lag_after(
     offsets: DataFrame, recent: DataFrame, ends: DataFrame | None, now: datetime, behind: Collection[int] = ()
 ) -> DataFrame:
-    """``lag``, from what is kept after the batch; ``ends`` is None if the ends of topics are unknown.
+    """The new view ``lag``, from the new state; ``ends`` is None if end offsets are unknown.
 
-    Partitions of the log that the watch is ``behind`` with have no lags.
+    Groups in partitions of the log that the watch is ``behind`` in get no lag.
     """
     if behind:
         is_behind = F.col("log_partition").isin(*behind)

@@ -1,4 +1,4 @@
-"""What an operator should hear of, as the views say it after a batch."""
+"""Finds the incidents that alerts report, from the views after a batch: storms, lag, lost records, hanging transactions."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,15 +14,16 @@ from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
 LATE = ("STOP", "STALL", "WARN")
-"""The statuses of a partition that are an incident of its group, the worst first."""
+"""The statuses of a partition that make an incident of its group, the worst first."""
 _NAMED = 3
-"""So many partitions and groups are named in a sentence."""
+"""The most partitions or groups that a sentence names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """One thing that is wrong. ``id`` is the same whenever the same thing goes wrong again; ``since`` is an ISO 8601 time;
-    ``text`` says it in a sentence, and ``over`` that it is no more. ``group`` is None where it is not about one."""
+    """One thing that is wrong. ``id`` is the same whenever the same thing goes wrong again; ``since`` is an ISO 8601 time.
+    ``text`` describes it in a sentence, and ``over`` is the sentence for its end. ``group`` is None if it is not about a
+    group."""
 
     id: str
     kind: str
@@ -33,7 +34,8 @@ class Incident:
 
 
 def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
-    """What is wrong now; and the ids of what cannot be known now, because the watch has much to catch up with."""
+    """The incidents of now; and the ids of incidents that cannot be judged now, because the watch is behind the end of the
+    log."""
     late, unknown_late = _late(outcome)
     behind_start, unknown_start = _lost(outcome)
     lost = [lost_log(warning, outcome.now.isoformat()) for warning in outcome.lost]
@@ -42,7 +44,7 @@ def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Inciden
 
 
 def lost_log(warning: SourceWarning, since: str) -> Incident:
-    """What was deleted from the log before it was read. It is over with the next batch, which is read without a loss."""
+    """The incident that records were deleted from the log before they were read. It ends with the next batch without a loss."""
     place = f"partition {warning.log_partition} of the log"
     return Incident(
         id=f"log_lost:{warning.log_partition}",
@@ -142,7 +144,7 @@ def _hanging(outcome: BatchOutcome, hanging_after_s: int) -> Iterable[Incident]:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    """``names``, or the first of many."""
+    """``names`` as a list in words; of many only the first, and how many more there are."""
     if not names:
         return "none"
     more = len(names) - _NAMED

@@ -1,4 +1,4 @@
-"""The metrics that a watch serves: their names, labels and meaning.
+"""The Prometheus metrics that a watch serves: names, labels, types and help texts.
 
 Names and labels are those of kafka_exporter where it has the metric; the others follow them. The numbers of statuses are
 Burrow's, as its own metrics have them.
@@ -7,11 +7,11 @@ Burrow's, as its own metrics have them.
 from typing import Literal, NamedTuple
 
 LIMIT = 10_000
-"""How many series a metric has at most, unless it is said otherwise."""
+"""The default of the most series that a metric has."""
 
 
 class Metric(NamedTuple):
-    """One metric; ``help`` says what it is, in one line. The name of a counter is without ``_total``, which is added to it."""
+    """One metric. ``name`` is without ``_total``, which Prometheus adds to counters; ``help`` is one line."""
 
     name: str
     labels: tuple[str, ...]
@@ -20,12 +20,12 @@ class Metric(NamedTuple):
 
     @property
     def served_name(self) -> str:
-        """The name that a query has."""
+        """The name for queries: of a counter, with ``_total``."""
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
 STATUS_NUMBERS = {"OK": 1, "WARN": 2, "STOP": 4, "STALL": 5, "REWIND": 6}
-"""Burrow's: 0 is NOTFOUND and 3 is ERR, which no partition here has."""
+"""Burrow's numbers of statuses; 0 (NOTFOUND) and 3 (ERR) do not occur here."""
 
 _GROUP = ("consumergroup",)
 _PARTITION = ("consumergroup", "topic", "partition")

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus, made from the views after each batch, and the HTTP server that they are got from.
+"""Metrics for Prometheus, computed from the views after each batch, and the HTTP server that serves them.
 
-The views are small files, read with Arrow: no job of Spark is needed for them. What is served is what was true after the last
-batch, and it is replaced as a whole: what belongs to a group that is gone is gone.
+The views are small files, read with Arrow without a Spark job. The metrics of the last batch are served, and all are replaced
+at once: those of a deleted group disappear.
 """
 
 import threading
@@ -34,12 +34,12 @@ _OF_PARTITIONS = {
     names.LAG_SECONDS: "lag_seconds",
     names.RECORDS_LOST: "records_lost",
 }
-"""The columns of the view ``lag`` that are metrics as they are."""
+"""Metrics that are columns of the view ``lag``."""
 
 
 class WatchMetrics(Collector):
-    """The metrics as of the last ``update``; none before the first. No metric has more than ``limit`` series: those that come
-    first in the order of their labels are there, and ``say`` is told when it begins that some are left out.
+    """The metrics as of the last ``update``; none before the first one. A metric has at most ``limit`` series, the first ones
+    in the order of their labels. ``say`` is called when series begin to be left out.
     """
 
     def __init__(self, *, limit: int, hanging_after_s: int, say: Callable[[str], None]) -> None:
@@ -52,11 +52,11 @@ class WatchMetrics(Collector):
         self._leaves_out = False
 
     def collect(self) -> Iterable[metrics_core.Metric]:
-        """What a scrape gets."""
+        """The metrics for a scrape."""
         return self._families
 
     def update(self, outcome: BatchOutcome) -> None:
-        """Make them anew."""
+        """Compute all metrics from the outcome of a batch."""
         self._rebalances.update(outcome.rebalances)
         if outcome.took_s is not None:
             self._batch = outcome.now, outcome.took_s
@@ -91,7 +91,7 @@ class WatchMetrics(Collector):
 
     def _transactions(self, made: "_Families", outcome: BatchOutcome) -> None:
         if outcome.behind is None:
-            return  # the source can ask nothing of the cluster: that there are none is not known
+            return  # the source cannot ask the cluster, so it is not known whether there are any
         rows = sorted(
             outcome.view(schemas.OPEN_TRANSACTIONS, schemas.OPEN_TRANSACTIONS.names).to_pylist(),
             key=lambda row: (row["topic"], row["partition"]),
@@ -116,7 +116,7 @@ class WatchMetrics(Collector):
 
 
 class _Families:
-    """Metrics that are being made. ``left_out``: of which metric how many samples were above ``limit``."""
+    """Collects metrics. ``left_out`` has the number of samples above ``limit`` by metric."""
 
     def __init__(self, limit: int) -> None:
         self.families: dict[str, Family] = {}
@@ -124,7 +124,7 @@ class _Families:
         self.limit = limit
 
     def add(self, metric: Metric, samples: Iterable[Sample], *, more: int = 0) -> None:
-        """Add ``samples`` of ``metric``, of which there are ``more``."""
+        """Add ``samples`` of ``metric``, up to the limit; ``more`` is the number of further samples that are not passed."""
         kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
         family = self.families.setdefault(metric.name, kind(metric.name, metric.help, labels=metric.labels))
         for number, (labels, value) in enumerate(samples):
@@ -137,7 +137,7 @@ class _Families:
 
 
 def _partitions(made: _Families, lag: Any) -> None:
-    """What is of a partition of a group, from the view ``lag``; what is null is unknown and has no sample."""
+    """Add the metrics of each partition of a group from the view ``lag``; a null is unknown and has no sample."""
     lag = lag.sort_by([(key, "ascending") for key in _KEYS])
     place = pc.index_in(lag["status"], pa.array(list(names.STATUS_NUMBERS), pa.string()))
     lag = lag.append_column("number", pa.array(list(names.STATUS_NUMBERS.values())).take(place))
@@ -147,7 +147,7 @@ def _partitions(made: _Families, lag: Any) -> None:
         samples = (((row["group"], row["topic"], str(row["partition"])), row[column]) for row in first)
         made.add(metric, samples, more=known.num_rows - len(first))
     known = lag.filter(pc.is_valid(lag["lag"]))
-    # As a sum of doubles, which Prometheus' numbers are: that of integers may not fit.
+    # Summed up as doubles, as Prometheus' numbers are: a sum of integers may overflow.
     known = known.append_column("records", pc.cast(known["lag"], pa.float64(), safe=False))
     sums = known.group_by(["group", "topic"]).aggregate([("records", "sum")])
     rows = sums.sort_by([("group", "ascending"), ("topic", "ascending")]).to_pylist()
@@ -155,9 +155,9 @@ def _partitions(made: _Families, lag: Any) -> None:
 
 
 class MetricsServer:
-    """Serves ``metrics`` at ``/metrics`` of ``host`` and ``port`` (0: any that is free), as a context manager.
+    """Serves ``metrics`` at ``/metrics`` on ``host`` and ``port`` (0: any free port), as a context manager.
 
-    Raises PipelineError if that cannot be.
+    Raises PipelineError if it cannot listen there.
     """
 
     def __init__(self, host: str, port: int, metrics: Collector) -> None:
@@ -173,7 +173,7 @@ class MetricsServer:
             ) from None
         bare = f"[{host}]" if ":" in host else host
         self.url = f"http://{bare}:{self._server.server_port}/metrics"
-        """Where they are."""
+        """The URL of the metrics."""
 
     def __enter__(self) -> Self:
         return self

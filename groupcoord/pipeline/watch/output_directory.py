@@ -1,21 +1,21 @@
-"""The directory that ``watch`` writes to: its files, who may write, and how a batch comes into its tables at once.
+"""The output directory of ``pipeline watch``: its layout, its lock, and the atomic commit of a batch.
 
     watch.json                       the manifest: what is in the tables
-    checkpoint/                      Spark's: up to where the log was read
-    tables/commits/batch=12/…        a table that grows
+    checkpoint/                      Spark's checkpoint: up to where the log was read
+    tables/commits/batch=12/…        a table to which batches append
     tables/lag/view.parquet          a view, one file
-    state/recent/view.parquet        what the views are made of, beside themselves
-    state/alerts.json                which incidents are open, and what was told of them
-    .work/WRITER/…                   what is being written
+    state/recent/view.parquet        state from which the next views are computed
+    state/alerts.json                open incidents, and which alerts were delivered
+    .work/WRITER/…                   staged files
 
-A batch is in the tables once ``watch.json`` says so. The files of a batch are staged first. Then ``watch.json`` is replaced by
-one rename; it says which batch is in, and which files are still to be moved to their places. Then they are moved. A process
-that finds moves in it at its start, because another one was killed, makes them; files that were moved already are no longer
-at their origin.
+``watch.json`` decides which batches are in the tables. The files of a batch are staged first. Then one rename replaces
+``watch.json``; it has the number of the batch, and the staged files that are still to be moved into place. Then they are moved.
+If a process is killed in between, the next one finds the moves in ``watch.json`` and makes those that are left: a file that was
+moved is no longer staged.
 
-The directory may be on HDFS or in an object store. A view is replaced by the rename of one file, which on POSIX and HDFS is
-one step: a reader opens the old one or the new one. On a local disk a second watch on the same directory is refused; elsewhere
-it takes over, and the first one notices before it writes again.
+The directory may be on HDFS or in an object store. A view is one file and is replaced by a rename, which is atomic on POSIX and
+HDFS: a reader opens the old file or the new one. On a local disk a second watch on the same directory is refused; elsewhere it
+takes over, and the first one notices that before it writes again.
 """
 
 import contextlib
@@ -39,18 +39,18 @@ from groupcoord.pipeline.schemas import TableSchema
 
 FORMAT = 2
 NONE = -1
-"""The number of the batch before the first."""
+"""The batch number of a watch that has written no batch."""
 
 
 @dataclass(frozen=True)
 class BatchDirectory:
-    """The rows of one or several batches in one directory of a table: ``batch=12``, or ``batch=0-99`` when it was merged."""
+    """A directory of a table with the rows of one batch (``batch=12``), or of several that were merged (``batch=0-99``)."""
 
     first: int
     last: int
     rows: int
     level: int = 0
-    """How often its rows have been merged."""
+    """How many times its rows have been merged."""
 
     @property
     def folder(self) -> str:
@@ -60,11 +60,11 @@ class BatchDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchManifest:
-    """``source`` is what was asked for, ``identity`` what that is, so that another one is noticed.
+    """The content of ``watch.json``. ``source`` is the text of ``--source``, and ``identity`` tells that source from others.
 
-    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` the id of the watch, ``batch`` the last batch that is in, ``at``
-    its time, ``records`` their number in all batches, ``positions`` the offset up to which each partition of the log was read,
-    ``directories`` the directories of each table that grows, ``moves`` pairs of paths below the directory: from where to where.
+    ``checkpoint`` is the id in Spark's checkpoint, ``writer`` the id of the watch. ``batch`` is the last batch, ``at`` its
+    time, ``records`` the number of records in all batches, and ``positions`` the next offset of each partition of the log.
+    ``directories`` are the directories of each table that grows. ``moves`` are pairs of paths: from where to where.
     """
 
     source: str
@@ -84,7 +84,7 @@ class WatchManifest:
 
     @staticmethod
     def from_json(text: str, where: str) -> "WatchManifest":
-        """The manifest in ``text``. Raises PipelineError."""
+        """Parse a manifest. Raises PipelineError if ``text`` is none."""
         try:
             fields: dict[str, Any] = json.loads(text)
             if fields.pop("format") != FORMAT:
@@ -107,18 +107,19 @@ FILE = "view.parquet"
 _WORK = ".work"
 ROWS_A_FILE = 2_000_000
 _FEW = 1_000_000
-"""Fewer rows are written by the same task that computes them."""
+"""Fewer rows than this are written as one file by the task that computes them, without a shuffle."""
 
 
 def view_path(table: TableSchema) -> str:
-    """Where the view ``table`` is below the directory."""
+    """The path of the view ``table`` below the directory."""
     return f"{TABLES}/{table.name}/{FILE}"
 
 
 class WatchDirectory:
-    """The directory ``root`` while a watch writes to it: a context manager. Raises PipelineError if it must not.
+    """A context manager for writing the directory ``root``. Raises PipelineError if it cannot be written, or another
+    watch is writing to it.
 
-    ``before_move`` is called with the target before each move of files: tests use it to stop there.
+    ``before_move`` is called with the target before each move of a file; tests simulate crashes with it.
     """
 
     def __init__(self, spark: SparkSession, root: str, *, before_move: Callable[[str], object] = str) -> None:
@@ -131,7 +132,7 @@ class WatchDirectory:
         self._work = f"{_WORK}/{self._writer}"
         self._staged = 0
         self._is_moving = False
-        """Does the manifest say that files below ``.work`` belong elsewhere? Then they stay for the next start."""
+        """Does the stored manifest have moves that are not all done? Then the staged files are kept for the next start."""
         self._found: WatchManifest | None = None
 
     def __enter__(self) -> Self:
@@ -153,23 +154,24 @@ class WatchDirectory:
 
     def __exit__(self, *_: object) -> None:
         if not self._is_moving:
-            with contextlib.suppress(Py4JError, OSError):  # another problem is reported already
+            with contextlib.suppress(Py4JError, OSError):  # another error is already being raised
                 self._files.delete(self._work)
         self._lock.let_go()
 
     def use(self, spark: SparkSession) -> None:
-        """Read and write with ``spark``: a batch of a stream has a session of its own."""
+        """Use the session ``spark`` from now on: each batch of a stream comes with a session of its own."""
         self._spark = spark
 
     @property
     def checkpoint(self) -> str:
-        """Where Spark's checkpoint is."""
+        """The path of Spark's checkpoint."""
         return f"{self.root}/{CHECKPOINT}"
 
     def begin(self, source: str, identity: dict[str, str]) -> WatchManifest:
-        """The manifest as it is, with this process as its writer; a new one where there was none.
+        """Make this process the writer of the manifest and return it; a new one if there was none.
 
-        Raises PipelineError if the directory belongs to another source, or its checkpoint is gone or another.
+        Raises PipelineError if the directory belongs to another source, or its checkpoint is missing or not the one of the
+        tables.
         """
         before = self._found
         held = self._checkpoint_id()
@@ -192,7 +194,7 @@ class WatchDirectory:
         return manifest
 
     def commit(self, manifest: WatchManifest) -> WatchManifest:
-        """Replace the manifest by ``manifest`` and make its moves; returns it without them.
+        """Replace the stored manifest by ``manifest``, and make its moves; returns the manifest without moves.
 
         Raises PipelineError if another watch has begun to write here.
         """
@@ -208,34 +210,34 @@ class WatchDirectory:
         return dataclasses.replace(manifest, moves=[])
 
     def ends_of_batch(self, batch: int) -> str:
-        """The offsets at which ``batch`` ends, as the source gave them to Spark: JSON."""
+        """The offsets at which ``batch`` ends, from Spark's checkpoint: JSON in the format of the source."""
         [*_, offsets] = self._files.read_text(f"{CHECKPOINT}/offsets/{batch}").splitlines()
         return offsets
 
     def stage(self, frame: DataFrame, table: TableSchema, rows: int = 0) -> str:
-        """Write ``frame``, which must have the columns of ``table``, aside; returns its path, from which it is to be moved.
-        ``rows`` is how many there are, if they may be too many for one file."""
+        """Write ``frame``, which must have the columns of ``table``, as a staged directory; returns its path. ``rows`` is their
+        number, if they may be too many for one file."""
         path = self.aside()
         check_columns(frame, table)
         frame.coalesce(max(1, rows // ROWS_A_FILE)).write.parquet(f"{self.root}/{path}")
         return path
 
     def stage_file(self, frame: DataFrame, table: TableSchema, *, rows: int) -> str:
-        """The same as one file; ``rows`` is about how many there will be."""
+        """Like ``stage``, but as one file; ``rows`` is the approximate number of rows."""
         path = self.stage(frame if rows < _FEW else frame.repartition(1), table)
         [name] = [name for name in self._files.names(path) if name.endswith(".parquet")]
         return f"{path}/{name}"
 
     def read(self, table: TableSchema, *paths: str) -> DataFrame:
-        """The rows of ``table`` at ``paths``, which are below the directory; no rows of what is not there."""
+        """Read rows of ``table`` from ``paths`` below the directory; paths that do not exist are skipped."""
         there = [f"{self.root}/{path}" for path in paths if self._files.exists(path)]
         if not there:
             return self.empty(table)
         return self._spark.read.schema(table.ddl).parquet(*there)
 
     def view(self, table: TableSchema, columns: Sequence[str] | None = None) -> Any:
-        """The view ``table`` as a reader finds it now, as an Arrow table, all of it or ``columns``, without a job of Spark.
-        Times are in UTC. Without rows if it is not there."""
+        """Read the view ``table``, or its ``columns``, as an Arrow table without a Spark job. Times are in UTC. Empty if the
+        view does not exist."""
         path, schema = view_path(table), arrow_schema(table.columns)
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
@@ -246,25 +248,25 @@ class WatchDirectory:
         return pq.ParquetFile(content).read(columns=schema.names).select(schema.names).cast(schema, safe=False)
 
     def empty(self, table: TableSchema) -> DataFrame:
-        """No rows of ``table``."""
+        """An empty DataFrame with the columns of ``table``."""
         return self._spark.createDataFrame([], table.ddl)
 
     def aside(self) -> str:
-        """A new path, for what is being written or is to be moved out; ``tidy`` deletes it."""
+        """A new path below ``.work``, for files to be staged or to be removed; ``tidy`` deletes it."""
         self._staged += 1
         return f"{self._work}/{self._staged}"
 
     def read_note(self, path: str) -> str | None:
-        """The text of a file; None if it is not there."""
+        """The text of a file; None if it does not exist."""
         return self._files.read_text(path) if self._files.exists(path) else None
 
     def write_note(self, path: str, text: str) -> None:
-        """Replace a file in one step."""
+        """Replace a file atomically."""
         self._files.make_parent(path)
         self._put(path, text)
 
     def tidy(self) -> None:
-        """Delete what was staged and moved out."""
+        """Delete everything below this writer's ``.work``."""
         for name in self._files.names(self._work):
             self._files.delete(f"{self._work}/{name}")
 
@@ -275,7 +277,7 @@ class WatchDirectory:
                 continue
             self._files.make_parent(target)
             if self._files.is_file(origin):
-                # The checksum that Hadoop keeps beside a local file cannot be replaced in the same step: better none.
+                # The checksum file that Hadoop keeps beside a local file cannot be replaced in the same step, so it is deleted.
                 self._files.delete_checksum(origin)
                 self._files.replace(origin, target)
                 continue
@@ -313,10 +315,10 @@ class WatchDirectory:
 def merge_directories(
     output: WatchDirectory, manifest: WatchManifest, tables: Iterable[TableSchema], every: int
 ) -> WatchManifest:
-    """Merge directories of ``tables``, ``every`` so many of one level into one; 0: never.
+    """Merge directories of ``tables``: whenever a level has ``every`` directories, into one of the next level; 0: never.
 
-    So a table that grows never has more than some hundred directories, and each row is rewritten once for each factor of
-    ``every``. The merged directory takes its place like a batch; those that it is made of go out just before.
+    So a growing table never has more than some hundred directories, and each row is rewritten only once for each level. The
+    merged directory is moved into place like a batch; the directories that it replaces are moved out just before.
     """
     for table in tables:
         while every and (chosen := directories_to_merge(manifest.directories.get(table.name, []), every)):
@@ -325,7 +327,7 @@ def merge_directories(
 
 
 def directories_to_merge(directories: list[BatchDirectory], every: int) -> list[BatchDirectory]:
-    """The first ``every`` directories of the highest level that has so many; none if no level has."""
+    """The first ``every`` directories of the highest level that has as many; empty if no level has."""
     for level in sorted({directory.level for directory in directories}, reverse=True):
         of_level = [directory for directory in directories if directory.level == level]
         if len(of_level) >= every:

@@ -1,4 +1,4 @@
-"""The watch: a streaming query that continues, also after outages of the cluster, until it is stopped."""
+"""Runs the streaming query of a watch, and restarts it after outages of the cluster, until the watch is stopped."""
 
 import math
 import re
@@ -18,24 +18,25 @@ from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import NONE
 
 _STEP_S = 0.25
-"""How often the loop checks whether it is to stop."""
+"""The interval in seconds at which the loop checks whether to stop."""
 _AGAIN_S = 1.0
-"""How often the loop checks whether the cluster is back."""
+"""The interval in seconds at which the loop checks whether the cluster is back."""
 _IDLE_S = 10.0
-"""How often lags are refreshed while no commits come; never more often than batches."""
+"""The interval in seconds at which lags are refreshed while no commits come; not shorter than that of batches."""
 _GONE = re.compile(
     r"(?:ClusterUnavailableError: (.+)|org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect)Exception: (.+))"
 )
 _SLOW = "Python worker failed to connect back"
 """Spark's message when a worker process takes more than ten seconds to start; there is no setting for that."""
 _SLOW_TIMES = 5
-"""How often that is retried by a watch that is to end by itself."""
+"""How many times that is retried by a watch with an end (``for_s``, ``is_once``)."""
 _TWO = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchSchedule:
-    """A batch every ``every_s`` seconds, for ``for_s`` seconds; ``is_once``: what is there now, and no more."""
+    """A batch every ``every_s`` seconds, for ``for_s`` seconds (None: until stopped). ``is_once``: read what is in the log
+    now, then end."""
 
     every_s: float = 5.0
     for_s: float | None = None
@@ -43,7 +44,7 @@ class WatchSchedule:
 
 
 def run_watch(spark: SparkSession, batch_writer: BatchWriter, schedule: WatchSchedule, stop: threading.Event) -> None:
-    """Watch until ``stop`` is set or the time is over. Raises PipelineError for a problem that waiting does not solve."""
+    """Watch until ``stop`` is set or the time is over. Raises PipelineError for errors that a retry does not solve."""
     deadline = math.inf if schedule.for_s is None else time.monotonic() + schedule.for_s
     say, is_back, slow = batch_writer.say, True, 0
 
@@ -76,7 +77,7 @@ def run_watch(spark: SparkSession, batch_writer: BatchWriter, schedule: WatchSch
 
 
 def _check_positions(batch_writer: BatchWriter) -> None:
-    """Check that the log still has the next offset, and that it is the same log."""
+    """Check that the log still has the next offset of each partition, and that it was not recreated."""
     stream = batch_writer.stream
     if stream.bounds is None:
         return
@@ -115,7 +116,7 @@ def _run_query(
 
 
 def _why_gone(problem: BaseException) -> str | None:
-    """The message if the cluster cannot be reached, which may pass; None for any other problem."""
+    """The message if the cluster cannot be reached, which may pass; None for any other error."""
     if isinstance(problem, ClusterUnavailableError):
         return str(problem)
     found = _GONE.search(str(problem))
@@ -123,7 +124,7 @@ def _why_gone(problem: BaseException) -> str | None:
 
 
 def _plain(problem: BaseException) -> BaseException:
-    """``problem`` with a message of one line, if its kind is known."""
+    """``problem`` as a PipelineError of one line, if its kind is known."""
     if isinstance(problem, PipelineError):
         return problem
     if not isinstance(problem, Py4JError | PySparkException):
