@@ -92,7 +92,7 @@ def test_a_section_says_versions_and_puts_what_is_alike_into_one_row() -> None:
     told = {tale.name: recorded(RECORDINGS / KAFKA_VERSION, tale) for tale in tales}
     served = {int(key): (api.advertised_min, api.max_version) for key, api in APIS.items()}
     same = section("3.0.0", served, told, tales)
-    assert f"Of {len(tales)} stories, {len(tales)} go as with {KAFKA_VERSION}" in same
+    assert f"Of {len(tales)} stories, {len(tales)} are the same as with {KAFKA_VERSION}" in same
     for steps in told.values():
         steps[-1] = {**steps[-1], "gets": []}
     other = section("3.0.0", {**served, 11: (0, 5)}, told, tales)
@@ -106,7 +106,7 @@ def test_stories_that_another_kafka_cannot_be_told_are_left_out() -> None:
     told = {tale.name: recorded(RECORDINGS / KAFKA_VERSION, tale) for tale in tales if not of_consumer_groups(tale)}
     text = section("3.0.0", {}, told, tales)
     assert 0 < len(told) < len(tales)
-    assert text.splitlines()[2].startswith(f"Of {len(told)} stories, {len(told)} go as with")
+    assert text.splitlines()[2].startswith(f"Of {len(told)} stories, {len(told)} are the same as with")
     assert NO_CONSUMER_GROUPS in text
 
 

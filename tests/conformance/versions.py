@@ -30,13 +30,13 @@ from tests.real_kafka import kafka_version, running
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "kafka-versions.md"
 TITLE = f"""# Other versions of Kafka
 
-groupcoord answers as Kafka {KAFKA_VERSION} does. Here is what others do otherwise in the stories of `tests/conformance`:
-`KAFKA_VERSION=… make kafka-versions` tells them to a real broker of that version and writes its section anew. Of a story that
-goes otherwise, the first step that does is told.
+groupcoord responds as Kafka {KAFKA_VERSION} does. This page lists how other versions differ in the stories of
+`tests/conformance`. `KAFKA_VERSION=… make kafka-versions` runs the stories on a real broker of that version, and rewrites its
+section. For a story that differs, only the first differing step is listed.
 """
 LOG = "`__consumer_offsets`"
-NO_CONSUMER_GROUPS = """It answers ConsumerGroupHeartbeat with UNSUPPORTED_VERSION unless its configuration says otherwise:
-stories of consumer groups (KIP-848) are not told to it."""
+NO_CONSUMER_GROUPS = """It responds to ConsumerGroupHeartbeat with UNSUPPORTED_VERSION unless it is configured otherwise, so the
+stories of consumer groups (KIP-848) are left out."""
 PLACES = 3
 """Of a step that differs in more places, the first few tell enough."""
 
@@ -74,8 +74,8 @@ def section(version: str, served: Versions, told: Transcripts, tales: Sequence[T
     unlike = sum(map(len, found.values()))
     in_log = sum(len(places) for (api, _), places in found.items() if api == LOG)
     count = (
-        f"Of {len(tales)} stories, {len(tales) - unlike} go as with {KAFKA_VERSION}, "
-        f"and {in_log} get the same answers but leave other records in {LOG}."
+        f"Of {len(tales)} stories, {len(tales) - unlike} are the same as with {KAFKA_VERSION}, "
+        f"and {in_log} have the same responses but other records in {LOG}."
     )
     if left_out:
         count += f"\n{NO_CONSUMER_GROUPS}"
@@ -89,7 +89,7 @@ def section(version: str, served: Versions, told: Transcripts, tales: Sequence[T
             "|---|---|---|",
             *_ranges(served),
             "",
-            f"| API | what {version} does otherwise | in which story, at which step |",
+            f"| API | difference in {version} | story, step |",
             "|---|---|---|",
             *(_row(api, places) for (api, _), places in sorted(found.items(), key=_rank)),
             "",
