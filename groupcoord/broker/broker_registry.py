@@ -1,7 +1,8 @@
 """The registered brokers of a cluster in one process: ids, addresses, racks, fencing, and the placement of replicas.
 
-Each has a listener of its own; they share topics, groups and the clock. The controller fences a broker that does not run, or
-has sent no heartbeat for too long: clients do not see it, and it leads nothing. A single broker is a cluster, too. Source:
+Each broker has its own listener. All of them run in this process, with one store of topics and groups and one clock. The
+controller fences a broker that does not run, or
+has sent no heartbeat for too long: clients do not see it, and it leads nothing. A single broker is a cluster of one. Source:
 ``ClusterControlManager`` and ``ReplicationControlManager``.
 """
 

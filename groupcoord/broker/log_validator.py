@@ -1,6 +1,6 @@
 """Validates a produced batch, and sets the header fields that the broker sets: offset, leader epoch, timestamps.
 
-Only the header changes, apart from a batch whose compression differs from the topic's, which is built anew. Source:
+Only the header is changed. But if the topic's ``compression.type`` differs from the batch's, the batch is recompressed. Source:
 ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``.
 """
 

@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch (KIP-101): the end offset of a leader epoch, with which a client detects that its log has diverged.
+"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, by which a follower detects that its log has
+diverged, and a consumer that the log was truncated below its position.
 
 Source: ``ReplicaManager.lastOffsetForLeaderEpoch``.
 """

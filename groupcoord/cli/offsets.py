@@ -33,8 +33,8 @@ from groupcoord.offsets_log.log_source import Batch, LogSource, SourceError, Unr
 from groupcoord.offsets_log.offline_directory import compact, import_segments
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.offsets_log.segment_export import export_segments
-from groupcoord.storage.checkpoint_files import CheckpointError, parse_uuid
 from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.log_dir_files import CheckpointError, parse_uuid
 
 _SOURCE = (
     "HOST:PORT of a running cluster, a data directory, another one with folders __consumer_offsets-N, or such a folder"

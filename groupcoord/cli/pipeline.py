@@ -23,7 +23,7 @@ from groupcoord.cli.main import complain, main
 from groupcoord.cli.option_types import is_number, listen_address
 from groupcoord.page.html_embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.hanging_transactions import HANGING_AFTER_S
+from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S
 from groupcoord.pipeline.report.report_model import DETAILED
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT

@@ -1,7 +1,8 @@
 """Environment variables for the options of ``groupcoord serve`` and for broker configs, as in containers.
 
 ``GROUPCOORD_DATA_DIR`` is the option ``--data-dir``. An option that may be repeated has one variable, in the plural, with its
-values separated by commas: ``GROUPCOORD_TOPICS``. Other variables are Kafka properties: ``config.environment_variable_names``.
+values separated by commas: ``GROUPCOORD_TOPICS``. Other variables set Kafka properties; ``config.environment_variable_names``
+maps their names.
 """
 
 import argparse

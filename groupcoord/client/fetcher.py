@@ -1,7 +1,8 @@
 """The consumer's Fetcher: keeps Fetch requests in flight to all leaders, and buffers the records ahead of the user.
 
-A Fetch that waits for records blocks its connection. So each broker has two connections: one for partitions whose last fetch
-returned records, whose fetches do not wait, and one for the others, whose fetches do. A busy partition thus never waits for an
+A Fetch that waits for records blocks its connection. So each broker has two connections. One is for busy partitions,
+whose last fetch returned records: its fetches return at once. The other is for idle partitions: its fetches wait at the broker.
+A busy partition thus never waits for an
 idle one. A partition that is paused, or has enough buffered records, is not fetched.
 
 A partition without a position gets one first, from ``position_resolver``. Sources: ``AbstractFetch``, ``FetchCollector``.

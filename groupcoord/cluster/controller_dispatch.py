@@ -1,4 +1,7 @@
-"""The table of handlers by API key of the controller, to which brokers forward requests. Source: ``ControllerApis.handle``."""
+"""The controller's handlers by API key, for requests that brokers forward to the controller. Source: ``ControllerApis.handle``.
+
+CreateTopics and other requests about topics are in ``broker/dispatch.py``.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

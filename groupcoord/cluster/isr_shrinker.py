@@ -1,7 +1,8 @@
 """Removes followers from the ISR that have not caught up with their leader for ``replica.lag.time.max.ms``.
 
 Only the controller can change the ISR. While it is down, leaders retry AlterPartition, and the change is made when it is back.
-Source: ``ReplicaManager.maybeShrinkIsr``, which checks twice in that time, ``Partition``, ``DefaultAlterPartitionManager``.
+As in Kafka, the lag is checked every half of ``replica.lag.time.max.ms``. Source: ``ReplicaManager.maybeShrinkIsr``,
+``Partition``, ``DefaultAlterPartitionManager``.
 """
 
 from collections.abc import Callable, Collection
@@ -17,7 +18,7 @@ DropFromIsr = Callable[[HandlerContext, Topic, int, Collection[int]], None]
 
 
 class IsrShrinker:
-    """Watches followers that cannot replicate, or have slow disks; all others have caught up."""
+    """Checks the followers that cannot replicate or have slow disks; here every other follower is always caught up."""
 
     def __init__(self, broker: Broker, timers: Timers, fetcher: ReplicaFetcher, drop: DropFromIsr) -> None:
         self._broker, self._timers, self._fetcher, self._drop = broker, timers, fetcher, drop

@@ -1,5 +1,8 @@
-"""ServedCluster, the interface of a cluster to a server, and Layer, the base class of faults, tracing and in-process
-transport."""
+"""Layer: a wrapper (middleware) around a cluster, which sees each request and each effect. Fault injection, tracing and the
+in-process transport are subclasses.
+
+ServedCluster is the interface that both a cluster and a cluster with layers around it have for a server.
+"""
 
 from typing import Any, Protocol
 

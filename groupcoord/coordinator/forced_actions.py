@@ -9,9 +9,9 @@ from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_members import GroupState
 from groupcoord.coordinator.classic.join import replace_static_member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group_sessions import SESSION
 from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
-from groupcoord.coordinator.consumer.member_timers import SESSION
 from groupcoord.coordinator.consumer.member_validation import new_member_id
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.group_coordinator import GroupCoordinator

@@ -1,6 +1,7 @@
-"""Long computations that a thread can run while requests are served, because they depend only on their arguments.
+"""Long computations without shared state, such as decompression, which a thread can therefore run while requests are served.
 
-Pure code passes such work to a ``WorkRunner`` with a callback. ``run_inline`` runs both at once.
+Pure code passes such work to a ``WorkRunner`` with a callback. ``run_inline`` does the work immediately and then calls the
+callback.
 """
 
 from collections.abc import Callable, Generator

@@ -16,6 +16,7 @@ from groupcoord.offsets_log.entries import LogEntry, entries
 from groupcoord.offsets_log.log_source import SourceError, UnreadableData
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource, unreadable
 from groupcoord.storage.adopted_folder_checks import misplaced
+from groupcoord.storage.cluster_metadata_file import FILE_NAME
 from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import DirectoryLock, StorageError
 from groupcoord.storage.log_file_names import (
@@ -26,7 +27,6 @@ from groupcoord.storage.log_file_names import (
     TRANSACTION_INDEX,
     segment_file,
 )
-from groupcoord.storage.metadata_file import FILE_NAME
 
 
 class ImportResult(NamedTuple):

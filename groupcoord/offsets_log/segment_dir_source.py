@@ -10,7 +10,7 @@ from pathlib import Path
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
-from groupcoord.storage.checkpoint_files import CheckpointError, read_topic_id
+from groupcoord.storage.log_dir_files import CheckpointError, read_topic_id
 from groupcoord.storage.log_file_names import PARTITION_METADATA, log_files, partition_folder
 from groupcoord.storage.log_file_reader import CorruptBatchError, checked_batches
 

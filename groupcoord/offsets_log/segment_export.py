@@ -22,9 +22,9 @@ from groupcoord.protocol.batches.record_batch import (
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
 from groupcoord.protocol.coordinator_records.record_formatting import RecordError, group_of, parse_key
-from groupcoord.storage.checkpoint_files import partition_metadata, write_epochs
 from groupcoord.storage.file_io import replace
 from groupcoord.storage.file_segment import FileSegment, create_segment
+from groupcoord.storage.log_dir_files import partition_metadata, write_epochs
 from groupcoord.storage.log_file_names import LEADER_EPOCHS, PARTITION_METADATA
 
 

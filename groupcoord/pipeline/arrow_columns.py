@@ -1,7 +1,7 @@
 """Helpers for Arrow columns: the types of ``schemas.py`` in Arrow, and vectorised reads of numbers and bytes with numpy.
 
-Numbers are read at many positions by one numpy indexing; byte strings become views into the buffer, which Arrow copies once in
-C++. So a million records take a fraction of a second, where a loop in Python takes seconds.
+One numpy operation reads the numbers at all positions of a batch; byte strings become views into the buffer, which Arrow copies
+once in C++. So a million records take a fraction of a second, where a loop in Python takes seconds.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Proxy, which forwards frames between clients and brokers, and traces, records and changes them. It listens on a port for each
 broker that a response names.
 
-The layers are those of a cluster (``cluster.assemble``): faults, and tracing outside of them. Requests are always forwarded
-byte for byte; so are responses, unless a fault rule changes them or they contain addresses of brokers.
+It has the same layers as a cluster (``cluster.assemble``): fault injection, and tracing around it. Requests are always
+forwarded byte for byte; so are responses, unless a fault rule changes them or they contain addresses of brokers.
 """
 
 import asyncio

@@ -4,11 +4,13 @@ While a request is in flight the next ones wait in the buffer, as in Kafka, whic
 rely on it: they match responses to requests by order (aiokafka and kafka-python raise CorrelationIdError otherwise), and an
 idempotent producer with five batches in flight needs them handled in the order in which it sent them.
 
-A connection with several requests in its buffer queues again after each of them: see Round.
+A connection with several buffered requests goes to the back of the queue after each one, so that all connections get their turn
+(class Round).
 
 Memory is bounded: a client that sends ahead of its responses, or does not read them, is not read from. A long response with
-records is read from the log chunk by chunk as the client takes it; UnreadAnswers limits the other responses together. A request
-takes no more memory than has been received, whatever its announced length; Kafka allocates all of it at once.
+records is read from the log chunk by chunk as the client takes it; all other unread responses share one memory limit
+(UnreadAnswers). A request takes no more memory than has been received, whatever its announced length; Kafka allocates all of it
+at once.
 
 A heartbeat and its response usually differ from the previous ones in the correlation id only, so the last short request and
 response of each connection are cached. They are immutable, so that one object can be used twice.

@@ -1,4 +1,5 @@
-"""MemberProcess: one simulated process with a consumer, and HeartbeatSkipper, which skips heartbeats without effect.
+"""MemberProcess: one simulated process with a consumer, and HeartbeatSkipper, which leaves out heartbeats
+that would change nothing, to make runs faster.
 
 The process executes the actions of groupcoord's own group member on simulated time, as ``groupcoord.client.member_driver`` does
 on asyncio.
@@ -24,6 +25,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitRequest,
 )
+from groupcoord.simulation.consume_produce_application import ProducingApplication
 from groupcoord.simulation.consumer_application import GROUP, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import (
@@ -42,7 +44,6 @@ from groupcoord.simulation.network import (
 )
 from groupcoord.simulation.plan import CONSUMER, MemberPlan, SimulationPlan
 from groupcoord.simulation.prng import Prng
-from groupcoord.simulation.producing_application import ProducingApplication
 from groupcoord.simulation.transactional_application import TransactionalApplication
 
 _ROUTINE_REQUESTS = (*HEARTBEAT_REQUESTS, OffsetCommitRequest)

@@ -18,9 +18,9 @@ from groupcoord.coordinator.classic.classic_group_members import Member
 from groupcoord.coordinator.consumer import heartbeat as consumer_heartbeat
 from groupcoord.coordinator.consumer import member_update as consumer_update
 from groupcoord.coordinator.consumer import records as consumer_records
+from groupcoord.coordinator.consumer.consumer_group_sessions import ConsumerGroupSessions
 from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables
 from groupcoord.coordinator.consumer.member import MemberState
-from groupcoord.coordinator.consumer.member_timers import ConsumerGroupSessions
 from groupcoord.coordinator.consumer.reconciliation import FREE
 from groupcoord.coordinator.offsets.committed_offsets import OffsetManager
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT

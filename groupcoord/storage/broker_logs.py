@@ -7,7 +7,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from groupcoord.broker.storage_backend import LogDirectory
-from groupcoord.storage import checkpoint_files
+from groupcoord.storage import log_dir_files
 from groupcoord.storage.file_io import sync
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
 from groupcoord.storage.log_file_names import Partition, log_files
@@ -85,11 +85,11 @@ class BrokerLogs:
         """Write the checkpoints: recovery points, high watermarks, cleaner offsets and log start offsets."""
         stores = self.stores
         points = {partition: store.recovery_point for partition, store in stores.items()}
-        checkpoint_files.write_offsets(self.directory / checkpoint_files.RECOVERY_POINTS, points)
+        log_dir_files.write_offsets(self.directory / log_dir_files.RECOVERY_POINTS, points)
         high_watermarks = {partition: store.high_watermark for partition, store in stores.items()}
-        checkpoint_files.write_offsets(self.directory / checkpoint_files.HIGH_WATERMARKS, high_watermarks)
+        log_dir_files.write_offsets(self.directory / log_dir_files.HIGH_WATERMARKS, high_watermarks)
         cleaned = {partition: store.cleaned_to for partition, store in stores.items() if store.cleaned_to}
-        checkpoint_files.write_offsets(self.directory / checkpoint_files.CLEANED, cleaned)
+        log_dir_files.write_offsets(self.directory / log_dir_files.CLEANED, cleaned)
         self.write_starts()
         self._checkpointed = set(stores)
 
@@ -100,7 +100,7 @@ class BrokerLogs:
             for partition, store in self.stores.items()
             if store.log_start_offset > store.first_base_offset
         }
-        checkpoint_files.write_offsets(self.directory / checkpoint_files.LOG_START_OFFSETS, starts)
+        log_dir_files.write_offsets(self.directory / log_dir_files.LOG_START_OFFSETS, starts)
         self._checkpointed.update(starts)
 
 

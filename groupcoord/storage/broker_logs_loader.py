@@ -13,14 +13,14 @@ from groupcoord.broker import topic_names
 from groupcoord.broker.storage_backend import RecoveredLog
 from groupcoord.broker.topic_config import log_config
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import checkpoint_files, log_file_names
+from groupcoord.storage import log_dir_files, log_file_names
 from groupcoord.storage.broker_logs import BrokerLogs, rename_to_delete
-from groupcoord.storage.checkpoint_files import CheckpointError, MetaProperties
+from groupcoord.storage.cluster_metadata_file import MetadataContents, TopicEntry
 from groupcoord.storage.file_io import StorageError, sync, tidy
 from groupcoord.storage.file_log_backend import BackendHost, FileLogBackend
+from groupcoord.storage.log_dir_files import CheckpointError, MetaProperties
 from groupcoord.storage.log_file_names import Partition
 from groupcoord.storage.log_loader import LogLoader
-from groupcoord.storage.metadata_file import MetadataContents, TopicEntry
 
 METADATA_LOG = "__cluster_metadata-0"
 
@@ -33,8 +33,8 @@ def belongs_to(directory: Path, cluster_id: str, node_id: int) -> bool:
             f"{directory} is the log directory of a real Kafka broker: it has {METADATA_LOG}. "
             "Copy the folders of the topics you want to a directory of their own, and use that."
         )
-    path = directory / checkpoint_files.META_PROPERTIES
-    meta = checkpoint_files.read_meta_properties(path)
+    path = directory / log_dir_files.META_PROPERTIES
+    meta = log_dir_files.read_meta_properties(path)
     if meta is None:
         return False
     if meta._replace(directory_id="") != MetaProperties(cluster_id, node_id, ""):
@@ -47,8 +47,8 @@ def belongs_to(directory: Path, cluster_id: str, node_id: int) -> bool:
 
 def claim(directory: Path, cluster_id: str, node_id: int, directory_id: uuid.UUID) -> None:
     """Write ``meta.properties``. Raises OSError."""
-    named = MetaProperties(cluster_id, node_id, checkpoint_files.uuid_text(directory_id))
-    checkpoint_files.write_meta_properties(directory / checkpoint_files.META_PROPERTIES, named)
+    named = MetaProperties(cluster_id, node_id, log_dir_files.uuid_text(directory_id))
+    log_dir_files.write_meta_properties(directory / log_dir_files.META_PROPERTIES, named)
 
 
 class BrokerLogsLoader:
@@ -68,15 +68,15 @@ class BrokerLogsLoader:
         """The partition folders that are missing."""
         self.largest_producer_id = -1
         """The largest producer id in the logs."""
-        marker = directory / checkpoint_files.CLEAN_SHUTDOWN
+        marker = directory / log_dir_files.CLEAN_SHUTDOWN
         self.is_clean = marker.exists()
         """Did the previous server shut down cleanly?"""
         marker.unlink(missing_ok=True)  # whatever happens from now on is not a clean shutdown
         self.folders = self._find_folders()
         """Topic → partition → folder."""
-        self._recovery_points = self._offsets(checkpoint_files.RECOVERY_POINTS)
-        self._starts = self._offsets(checkpoint_files.LOG_START_OFFSETS)
-        self._cleaned = self._offsets(checkpoint_files.CLEANED)
+        self._recovery_points = self._offsets(log_dir_files.RECOVERY_POINTS)
+        self._starts = self._offsets(log_dir_files.LOG_START_OFFSETS)
+        self._cleaned = self._offsets(log_dir_files.CLEANED)
 
     def load(
         self, topic: TopicEntry, index: int, config: BrokerConfig, host: BackendHost, *, has_gaps: bool = False
@@ -160,7 +160,7 @@ class BrokerLogsLoader:
 
     def _offsets(self, name: str) -> dict[Partition, int]:
         try:
-            offsets = checkpoint_files.read_offsets(self._directory / name)
+            offsets = log_dir_files.read_offsets(self._directory / name)
         except CheckpointError as problem:
             self._report(f"{problem}; it is left out")
             return {}
@@ -171,7 +171,7 @@ class BrokerLogsLoader:
 def topic_id_in(file: Path) -> uuid.UUID | None:
     """The topic id in a ``partition.metadata``, or None if it is missing or unreadable."""
     try:
-        return checkpoint_files.read_topic_id(file)
+        return log_dir_files.read_topic_id(file)
     except CheckpointError:
         return None
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from groupcoord.broker.leader_election import without_lost
 from groupcoord.broker.storage_backend import RecoveredLog, RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import checkpoint_files
+from groupcoord.storage import log_dir_files
 from groupcoord.storage.adopted_folder_checks import COORDINATOR_TOPICS
 from groupcoord.storage.broker_logs import BrokerLogs, rename_to_stray
 from groupcoord.storage.broker_logs_loader import BrokerLogsLoader, belongs_to, claim, topic_id_in
+from groupcoord.storage.cluster_metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.cluster_metadata_file import create as create_metadata_file
 from groupcoord.storage.file_io import StorageError, tidy
 from groupcoord.storage.file_log_backend import BackendHost
 from groupcoord.storage.log_file_names import PARTITION_METADATA
-from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
-from groupcoord.storage.metadata_file import create as create_metadata_file
 from groupcoord.storage.recovered_config import with_changes, with_partitions
 
 CONTROLLER = "controller"
@@ -50,7 +50,7 @@ class ClusterDirectoryLoader:
         self.unclean: set[int] = set()
         """The brokers without a clean shutdown, or with a new directory."""
         self._directory, self._brokers, self._now_ms = directory, brokers, now_ms
-        alone = checkpoint_files.read_meta_properties(directory / checkpoint_files.META_PROPERTIES)
+        alone = log_dir_files.read_meta_properties(directory / log_dir_files.META_PROPERTIES)
         if alone is not None:
             raise StorageError(
                 f"{directory} is the data directory of one broker, node {alone.node_id}: several have one each in it. "
@@ -135,7 +135,7 @@ class ClusterDirectoryLoader:
                 continue
             if broker in self._unclaimed:
                 self.findings.append(
-                    f"{self._of(broker) / checkpoint_files.META_PROPERTIES} was missing, and is made anew"
+                    f"{self._of(broker) / log_dir_files.META_PROPERTIES} was missing, and is made anew"
                 )
             if loader.missing:
                 others = f" and {len(loader.missing) - 1} more" * (len(loader.missing) > 1)

@@ -17,10 +17,10 @@ from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage import checkpoint_files
+from groupcoord.storage import log_dir_files
 from groupcoord.storage.broker_logs import BrokerLogs
-from groupcoord.storage.checkpoint_files import CheckpointError
 from groupcoord.storage.cluster_directory_loader import ClusterDirectoryLoader
+from groupcoord.storage.cluster_metadata_file import TopicEntry
 from groupcoord.storage.directory_loader import DirectoryLoader
 from groupcoord.storage.file_io import (
     BackgroundSync,
@@ -33,8 +33,8 @@ from groupcoord.storage.file_io import (
     replace,
 )
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.log_dir_files import CheckpointError
 from groupcoord.storage.log_file_names import Partition
-from groupcoord.storage.metadata_file import TopicEntry
 
 _ROOM = 8
 """The most files that a change opens at once: those of a new segment, a folder, and those of a flush in the background."""
@@ -303,9 +303,7 @@ class DataDirectory(StorageBackend):
                 for broker, logs in self._logs_of.items():
                     logs.write_checkpoints()
                     if broker not in self._killed:
-                        replace(
-                            logs.directory / checkpoint_files.CLEAN_SHUTDOWN, checkpoint_files.clean_shutdown_marker()
-                        )
+                        replace(logs.directory / log_dir_files.CLEAN_SHUTDOWN, log_dir_files.clean_shutdown_marker())
         except OSError as error:
             self.failed(error)
         finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from groupcoord.broker.storage_backend import RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.storage import checkpoint_files, log_file_names
+from groupcoord.storage import log_dir_files, log_file_names
 from groupcoord.storage.adopted_folder_checks import (
     COORDINATOR_TOPICS,
     CoordinatorTopic,
@@ -22,13 +22,13 @@ from groupcoord.storage.adopted_folder_checks import (
 )
 from groupcoord.storage.broker_logs import BrokerLogs
 from groupcoord.storage.broker_logs_loader import BrokerLogsLoader, belongs_to, claim, topic_id_in
-from groupcoord.storage.checkpoint_files import META_PROPERTIES, CheckpointError
 from groupcoord.storage.cluster_directory_loader import CONTROLLER
+from groupcoord.storage.cluster_metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.cluster_metadata_file import create as create_metadata_file
 from groupcoord.storage.file_io import StorageError, replace, tidy
 from groupcoord.storage.file_log_backend import BackendHost
+from groupcoord.storage.log_dir_files import META_PROPERTIES, CheckpointError
 from groupcoord.storage.log_file_names import Partition
-from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
-from groupcoord.storage.metadata_file import create as create_metadata_file
 from groupcoord.storage.recovered_config import with_changes, with_partitions
 
 
@@ -101,7 +101,7 @@ class DirectoryLoader:
     def _say_whose(self, file: Path, topic_id: uuid.UUID) -> None:
         """Write the topic id into ``partition.metadata``."""
         if topic_id_in(file) is None:
-            replace(file, checkpoint_files.partition_metadata(topic_id))
+            replace(file, log_dir_files.partition_metadata(topic_id))
             self.findings.append(
                 f"{file} was missing or did not name a topic; it names {topic_id} now, as the topic does"
             )
@@ -110,7 +110,7 @@ class DirectoryLoader:
         """Is the id of topic ``name`` unreadable, because its files are damaged? Its folders are then not touched."""
         for file in files:
             try:
-                checkpoint_files.read_topic_id(file)
+                log_dir_files.read_topic_id(file)
             except CheckpointError as problem:
                 self.findings.append(
                     f"{problem}. Nothing else says whose the folder is, so that topic {name} is left alone. Restore the file; "
@@ -148,7 +148,7 @@ class DirectoryLoader:
                 raise StorageError(f"the folders of topic {name} in {self._directory} do not agree on whose they are")
             for file in files:
                 if topic_id_in(file) is None:
-                    replace(file, checkpoint_files.partition_metadata(topic_id))
+                    replace(file, log_dir_files.partition_metadata(topic_id))
             adopted.add(name)
             self.findings.append(f"topic {name} was found in {self._directory}, and has the broker's defaults now")
             topics[topic_id] = TopicEntry(

@@ -20,9 +20,9 @@ from groupcoord.broker.storage_backend import LogBackend, LogState, RecoveredLog
 from groupcoord.core.background_work import BackgroundWork, run_to_end
 from groupcoord.protocol.batches.record_batch import BatchError, BatchHeader
 from groupcoord.storage import log_file_names, producer_snapshot
-from groupcoord.storage.checkpoint_files import partition_metadata, write_epochs
 from groupcoord.storage.file_io import is_shortage, replace, sync
 from groupcoord.storage.file_segment import FileSegment, create_segment, delete_segment, keep_head
+from groupcoord.storage.log_dir_files import partition_metadata, write_epochs
 from groupcoord.storage.log_loader import LoadedLog, LogLoader
 from groupcoord.storage.transaction_index import TransactionIndex, has_transactions
 

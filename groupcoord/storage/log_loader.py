@@ -37,7 +37,7 @@ from groupcoord.protocol.batches.record_batch import (
     read_header,
 )
 from groupcoord.protocol.batches.records import InvalidRecordsError
-from groupcoord.storage import checkpoint_files, log_file_names, producer_snapshot
+from groupcoord.storage import log_dir_files, log_file_names, producer_snapshot
 from groupcoord.storage.file_io import StorageError, create, opened, read_at, replace, sync, write_at
 from groupcoord.storage.file_segment import NO_OFFSET, FileSegment, create_segment, delete_segment, lost_or_wrong
 from groupcoord.storage.log_file_reader import CorruptBatchError
@@ -116,7 +116,7 @@ class LogLoader:
         start = max(self._log_start_offset, segments[0].base_offset)
         epochs.truncate_from(end)
         if epochs.entries != saved:
-            checkpoint_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
+            log_dir_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
         recovery_point = end if self._clean else min(self._recovery_point, end)
         return LoadedLog(segments, start, end, recovery_point, producers, epochs)
 
@@ -303,14 +303,14 @@ class LogLoader:
     def _epochs(self) -> list[EpochEntry]:
         path = self._folder / log_file_names.LEADER_EPOCHS
         try:
-            entries = checkpoint_files.read_epochs(path)
+            entries = log_dir_files.read_epochs(path)
             starts = [entry.start_offset for entry in entries]
             if entries and not (0 <= entries[0].epoch <= entries[-1].epoch <= INT32_MAX and starts[0] >= 0):
-                raise checkpoint_files.CheckpointError(f"{path} has an epoch or an offset that none can have")
+                raise log_dir_files.CheckpointError(f"{path} has an epoch or an offset that none can have")
             if starts != sorted(starts):
-                raise checkpoint_files.CheckpointError(f"{path} has epochs whose offsets do not ascend")
+                raise log_dir_files.CheckpointError(f"{path} has epochs whose offsets do not ascend")
             return entries
-        except checkpoint_files.CheckpointError as problem:
+        except log_dir_files.CheckpointError as problem:
             self._report(f"{problem}; the log goes on without its history of leaders")
             return []
 

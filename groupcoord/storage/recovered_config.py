@@ -8,7 +8,7 @@ from typing import Any
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError
 from groupcoord.storage.adopted_folder_checks import CoordinatorTopic
-from groupcoord.storage.metadata_file import MetadataContents
+from groupcoord.storage.cluster_metadata_file import MetadataContents
 
 Report = Callable[[str], None]
 """Called with a text about what was damaged or missing."""

@@ -1,8 +1,8 @@
-"""TcpConnection, the MemberConnection of members in this process to a remote cluster.
+"""TcpConnection: connects the test's members in this process to a cluster in another process, by TCP.
 
 A broker answers the requests of a connection one after the other, so a JoinGroup or SyncGroup, which waits for other members,
 has a connection of its own while it waits. All other requests of a member to a broker share one connection and arrive in order.
-Between connections there is no order.
+Requests on different connections may arrive in any order.
 """
 
 import asyncio

@@ -150,7 +150,7 @@ FAULTS = (
         "an instance id is taken over though its member is there",
     ),
     Fault(
-        f"{CONSUMER}/member_timers.py",
+        f"{CONSUMER}/consumer_group_sessions.py",
         "written.append(records.group_epoch(self.group_id, epoch, self.context.topics.group_hash(counts.topics())))",
         "written.append(records.group_epoch(self.group_id, epoch, self.epochs.metadata_hash))",
         "the hash of a group's topics stays when the last subscriber of one leaves",

@@ -8,7 +8,7 @@ import pytest
 from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.protocol.batches.record_batch import records_of
-from groupcoord.storage.checkpoint_files import uuid_text
+from groupcoord.storage.log_dir_files import uuid_text
 from tests.offsets_log.recorded import KAFKA_FILES, VERSIONS, log_of, positions
 
 

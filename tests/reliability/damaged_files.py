@@ -35,7 +35,7 @@ from groupcoord.protocol.batches.record_batch import (
     checksum_matches,
     read_header,
 )
-from groupcoord.storage import checkpoint_files
+from groupcoord.storage import log_dir_files
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.log_file_names import Partition, log_files
 from tests.broker.data_plane import NOW_MS
@@ -197,7 +197,7 @@ def _surveyed(
 ) -> Original:
     batches: list[Stored] = []
     looked_at: dict[Path, int] = {}
-    points = checkpoint_files.read_offsets(directory / checkpoint_files.RECOVERY_POINTS)
+    points = log_dir_files.read_offsets(directory / log_dir_files.RECOVERY_POINTS)
     for partition in PARTITIONS:
         files = log_files(directory / str(partition))
         for path, following in itertools.zip_longest(files, files[1:]):
@@ -211,7 +211,7 @@ def _surveyed(
             entries = struct.iter_unpack(">ii", path.with_suffix(".index").read_bytes())
             before = [at for last, at in entries if clean or int(path.name[:20]) + last < point]
             looked_at[file] = position if flushed and following is not None else max(before, default=0)
-    starts = checkpoint_files.read_offsets(directory / checkpoint_files.LOG_START_OFFSETS)
+    starts = log_dir_files.read_offsets(directory / log_dir_files.LOG_START_OFFSETS)
     largest = max(each.header.producer_id for each in batches)
     # Of an aborted transaction compaction may have left nothing to be hidden.
     batches_of = [(each.partition, each.header.producer_id, each.header.base_offset) for each in batches]
@@ -390,7 +390,7 @@ class _Trial:
     def _hidden(self, stored: Stored) -> None:
         """A log that starts further on is what a checkpoint says that can be read, or what its first file was removed for."""
         names = {path.name for path in (self._damage.path, self._damage.other) if path is not None}
-        if checkpoint_files.LOG_START_OFFSETS not in names and not self._is_touched(stored):
+        if log_dir_files.LOG_START_OFFSETS not in names and not self._is_touched(stored):
             self.problems.append(f"{stored.partition}: offset {stored.header.base_offset} is before the start, unsaid")
 
     def _look_at(self, stored: Stored, log: PartitionLog, said: bool, kept: bytes) -> None:

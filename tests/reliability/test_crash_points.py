@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.storage import metadata_file
+from groupcoord.storage import cluster_metadata_file
 from tests.reliability.crash_points import KINDS, attack, fault_at, operations, try_point
 
 STEPS = 6
@@ -34,7 +34,7 @@ def test_an_attack_says_what_it_tried() -> None:
 
 @pytest.mark.slow
 def test_an_attack_notices_a_change_that_was_answered_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_file, "write_at", lambda *_: None)
+    monkeypatch.setattr(cluster_metadata_file, "write_at", lambda *_: None)
     outcome = attack(100, 3)
     assert outcome.problems
     assert outcome.problems[0].startswith("history 3.1, ")

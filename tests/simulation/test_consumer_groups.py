@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.consumer.member_timers import ConsumerGroupSessions
+from groupcoord.coordinator.consumer.consumer_group_sessions import ConsumerGroupSessions
 from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatResponse

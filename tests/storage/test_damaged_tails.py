@@ -9,8 +9,8 @@ import pytest
 from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, read_header
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.storage.checkpoint_files import RECOVERY_POINTS, write_epochs
 from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.log_dir_files import RECOVERY_POINTS, write_epochs
 from tests.broker.data_plane import NOW_MS, batch, patched
 from tests.storage.directory import Life, contents, filled
 from tests.storage.test_log_loader import SIZE, files, logged, path_of, recover

@@ -10,9 +10,9 @@ import pytest
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.storage.broker_logs_loader import METADATA_LOG
-from groupcoord.storage.checkpoint_files import partition_metadata
+from groupcoord.storage.cluster_metadata_file import MetadataFile, TopicEntry
 from groupcoord.storage.file_io import StorageError
-from groupcoord.storage.metadata_file import MetadataFile, TopicEntry
+from groupcoord.storage.log_dir_files import partition_metadata
 from tests.storage.directory import KAFKA_FILES, Life, contents, filled
 
 RECORDED = KAFKA_FILES / "recorded-0"

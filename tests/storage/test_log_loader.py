@@ -10,9 +10,9 @@ from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import read_header
-from groupcoord.storage.checkpoint_files import write_epochs
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.log_dir_files import write_epochs
 from groupcoord.storage.log_loader import LoadedLog, LogLoader
 from tests.broker.data_plane import NOW_MS, batch, patched
 from tests.storage.directory import KAFKA_FILES, Life, contents, filled

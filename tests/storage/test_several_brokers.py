@@ -23,10 +23,10 @@ from groupcoord.protocol.apis.alter_partition_reassignments import (
 from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from groupcoord.protocol.batches.record_batch import BatchError, build_batch
 from groupcoord.protocol.batches.records import Record
+from groupcoord.storage.cluster_metadata_file import MetadataFile
 from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
-from groupcoord.storage.metadata_file import MetadataFile
 from tests.storage.faults import failing
 
 ORDERS = {"orders": 1}

@@ -1,4 +1,7 @@
-"""Membership: a member by the classic protocol as a state machine without I/O (``ConsumerCoordinator``).
+"""Membership: a group member that uses the classic protocol (JoinGroup, SyncGroup, Heartbeat), as a state machine without I/O.
+
+Kafka's class: ``ConsumerCoordinator``.
+
 
 Its driver calls one method for each event, with the time, carries out the returned actions in order, and calls ``expire`` when
 ``next_deadline`` is reached. It rebalances eagerly or cooperatively (KIP-429), as a dynamic or static member (KIP-345). The

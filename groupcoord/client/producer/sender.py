@@ -1,8 +1,9 @@
 """The producer's Sender without I/O: decides which batches to send, retry or give up, and handles Produce responses.
 
 Its driver appends records, calls ``poll`` whenever something has happened or ``next_deadline`` is reached, carries out the
-returned actions in order, and reports the result of each: ``connected`` or ``connection_failed``,
-``produced`` or ``request_failed``, ``producer_id_given`` or ``producer_id_failed``. Leaders go to ``accumulator.set_leaders``.
+returned actions in order, and reports the result of each by calling ``connected`` or ``connection_failed``, ``produced`` or
+``request_failed``, ``producer_id_given`` or ``producer_id_failed``. After a metadata refresh it calls
+``accumulator.set_leaders``.
 """
 
 import uuid
@@ -100,7 +101,7 @@ class _Node:
 
 
 class Sender:
-    """The sender of one producer; ``chance`` returns a number from 0 up to 1.
+    """The sender of one producer; ``chance`` returns a random number in [0, 1).
 
     ``emit`` is called with its events, if ``told_of_steps``; ``troubles`` logs failures that delay records.
     """

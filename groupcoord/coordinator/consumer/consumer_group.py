@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.consumer import member_validation, migration
+from groupcoord.coordinator.consumer.consumer_group_sessions import JOIN, SYNC, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
-from groupcoord.coordinator.consumer.member_timers import JOIN, SYNC, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member_update import MemberUpdate, TargetOfMember
 from groupcoord.coordinator.consumer.reconciliation import FREE, Owned
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error

@@ -18,8 +18,8 @@ from groupcoord.assignors.server_side import (
     SubscriptionType,
 )
 from groupcoord.coordinator.consumer import records, regular_expressions
+from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
-from groupcoord.coordinator.consumer.member_timers import REBALANCE, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.reconciliation import Owned, reconcile
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import (

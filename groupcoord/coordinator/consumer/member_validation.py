@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable
 
 from groupcoord.coordinator.consumer import records
+from groupcoord.coordinator.consumer.consumer_group_sessions import ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
-from groupcoord.coordinator.consumer.member_timers import ConsumerGroupSessions
 from groupcoord.coordinator.consumer.reconciliation import Owned
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effects import TypedRecord

@@ -8,8 +8,8 @@ Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 from collections.abc import Iterable
 
 from groupcoord.coordinator.consumer import records
+from groupcoord.coordinator.consumer.consumer_group_sessions import ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member_aggregates import ResolvedRegex
-from groupcoord.coordinator.consumer.member_timers import ConsumerGroupSessions
 from groupcoord.coordinator.events import GroupEpochBumped, RegexResolved
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError

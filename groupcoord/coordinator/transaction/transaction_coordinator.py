@@ -1,4 +1,5 @@
-"""TransactionCoordinator: dispatches requests and timers to the transactional ids, and returns effects.
+"""TransactionCoordinator: the transaction coordinators of all brokers in one object. It passes each request and timer to the
+shard of its partition of ``__transaction_state``, and returns the effects (see ``core/effects.py``).
 
 Source: ``TransactionCoordinator``. It has no I/O and no clock.
 """

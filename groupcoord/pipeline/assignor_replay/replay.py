@@ -1,4 +1,7 @@
-"""Replays the history of one group with one assignor: from rows of ``what_if_tables.moments`` to rows of ``what_if``.
+"""Replays the history of one group with one assignor.
+
+Input are the rows of ``what_if_tables.moments``, one for each recorded generation or change of a topic's partition count;
+output are rows of the table ``what_if``, one for each rebalance.
 
 Its memory does not grow with the length of the history: it keeps the members, and the current and last owner of each partition.
 """

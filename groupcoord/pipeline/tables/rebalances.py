@@ -1,11 +1,11 @@
 """The tables rebalances, storms and skew. A rebalance is a generation compared with the one before: members that joined and
 left, partitions that moved, and the likely cause.
 
-Generations are those of classic groups, and the target assignments of all others, in one frame: so a group that was converted
-to another kind is compared with what it was before. The log does not say why a group rebalanced, so the cause is inferred
-from the members before and after: their ids, client ids, hosts, subscriptions and assignor. The first rule that applies
-counts. Leaving and timing out look the same. Storms are rebalances in quick succession; skew is how evenly partitions were
-assigned.
+A generation here is a generation of a classic group, or a target assignment of a group of another kind (KIP-848). Both are in
+one DataFrame, so that a converted group is compared across the conversion. The log does not say why a group rebalanced, so the
+cause is inferred from the members before and after: their ids, client ids, hosts, subscriptions and assignor. The first rule
+that applies counts. Leaving and timing out look the same. Storms are rebalances in quick succession; skew is how evenly
+partitions were assigned.
 """
 
 from pyspark.sql import DataFrame

@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.hanging_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
+from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,

@@ -1,4 +1,7 @@
-"""Finds the incidents that alerts report, from the views after a batch: storms, lag, lost records, hanging transactions."""
+"""Finds the current incidents in the watch's views after each micro-batch: storms, lag, lost records, hanging transactions.
+
+``alerts.py`` reports when one begins and ends.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +12,7 @@ import pyarrow.compute as pc
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.hanging_transactions import open_transactions, utc_text
+from groupcoord.pipeline.open_transactions_by_producer import open_transactions, utc_text
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
@@ -34,7 +37,7 @@ class Incident:
 
 
 def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
-    """The incidents of now; and the ids of incidents that cannot be judged now, because the watch is behind the end of the
+    """The current incidents; and the ids of those that cannot be judged now, because the watch is behind the end of the
     log."""
     late, unknown_late = _late(outcome)
     behind_start, unknown_start = _lost(outcome)

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.hanging_transactions import open_transactions
+from groupcoord.pipeline.open_transactions_by_producer import open_transactions
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch import metric_names as names
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome

@@ -2,9 +2,9 @@
 
 A schema is compiled to Python source once, as ``dataclasses`` compiles an ``__init__``: adjacent fields of fixed size become
 one call of ``struct``, and nothing is looked up while a message is read or written. Nested structs are read and written in the
-same function, and their fields are set without an ``__init__``: each call would take as long as reading the fields. kio's own
-reader is not used for bytes from the network: a length of four billion ends the process, and an unknown tagged field is an
-error to it.
+same function, and their fields are set without an ``__init__``: each call would take as long as reading the fields. The
+reader of the library kio, which has the schemas, is not used for bytes from the network: a forged length of four billion would
+end the process, and it rejects unknown tagged fields.
 
 A compiled reader only fails for malformed bytes; ``diagnostics`` finds out where and why.
 """

@@ -12,8 +12,8 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import BatchHeader, read_header
 from groupcoord.simulation.invariants.base import Invariant
+from groupcoord.simulation.invariants.replica_snapshot import ReplicaSnapshot, batch_headers, replica_snapshot
 from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, SimulationPlan
-from groupcoord.simulation.replicas import Replica, batch_headers, replica_of
 from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 
 _ALL = -1
@@ -41,9 +41,9 @@ class ReplicationInvariant(Invariant):
         """The topic with that name."""
         return self.context.brokers.cluster.broker.topics[name]
 
-    def replica(self, partition: TopicPartition, broker_id: int) -> Replica:
+    def replica(self, partition: TopicPartition, broker_id: int) -> ReplicaSnapshot:
         """The replica of a partition on a broker."""
-        return replica_of(self.topic(partition[0]), partition[1], broker_id)
+        return replica_snapshot(self.topic(partition[0]), partition[1], broker_id)
 
 
 class _StaysInTheLog(ReplicationInvariant):

@@ -1,4 +1,5 @@
-"""Open transactions in the partitions that groups consume: since when each is open, and whether it is hanging (KIP-664).
+"""The open transactions in the partitions that groups consume, by producer: since when each is open, and whether it is hanging
+(KIP-664).
 
 An open transaction is normal as long as it is young. A hanging one has outlived the timeout after which its coordinator would
 have aborted it: it blocks the last stable offset, so read_committed consumers stop there until somebody aborts it

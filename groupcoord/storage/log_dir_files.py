@@ -154,5 +154,5 @@ def read_meta_properties(path: Path) -> MetaProperties | None:
 
 
 def clean_shutdown_marker() -> bytes:
-    """The contents of the file of a clean shutdown. The broker epoch is that of an unregistered broker."""
+    """The contents of the file of a clean shutdown. Its broker epoch is -1: not registered."""
     return json.dumps({"version": 0, "brokerEpoch": -1}, separators=(",", ":")).encode()

@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.config.features import FeatureLevels
+from groupcoord.storage.cluster_metadata_file import FILE_NAME, MetadataContents, MetadataFile, TopicEntry, create
 from groupcoord.storage.file_io import StorageError
-from groupcoord.storage.metadata_file import FILE_NAME, MetadataContents, MetadataFile, TopicEntry, create
 from tests.storage.faults import failing
 
 ORDERS = TopicEntry(name="orders", topic_id=uuid.UUID(int=7), partitions=3, configs={"retention.ms": "5"}, created_ms=9)
@@ -136,7 +136,7 @@ def test_a_change_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_a_file_that_is_mostly_outdated_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupcoord.storage.metadata_file.REWRITTEN_BYTES", 1_000)
+    monkeypatch.setattr("groupcoord.storage.cluster_metadata_file.REWRITTEN_BYTES", 1_000)
     metadata_file = filled(tmp_path)
     largest = 0
     for number in range(1_000):

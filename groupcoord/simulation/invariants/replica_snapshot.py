@@ -7,18 +7,18 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
 
 
-class Replica(NamedTuple):
+class ReplicaSnapshot(NamedTuple):
     """The log of a partition on one broker: end offset, and batch headers by base offset."""
 
     end_offset: int
     batches: dict[int, BatchHeader]
 
 
-def replica_of(topic: Topic, partition: int, broker_id: int) -> Replica:
+def replica_snapshot(topic: Topic, partition: int, broker_id: int) -> ReplicaSnapshot:
     """The replica of a partition on that broker."""
     log = topic.copies[partition][broker_id]
     headers = (header for segment in log.segments for _, header in cast("LogSegment", segment).batches())
-    return Replica(log.log_end_offset, {header.base_offset: header for header in headers})
+    return ReplicaSnapshot(log.log_end_offset, {header.base_offset: header for header in headers})
 
 
 def batch_headers(data: bytes) -> dict[int, BatchHeader]:
