@@ -1,19 +1,11 @@
 """Generates a synthetic ``__consumer_offsets`` log of any size with Spark, for benchmarks and for trying things out.
 
-<<<<<<< HEAD
-Every record is a function of the seed and of where it stands, so that any task can make any piece, and the same seed always
-gives the same log. The log has PARTITIONS partitions; a partition has its groups, and these take turns. A group has members and
-a topic of its own; mostly it commits, partition by partition, so far on as time has gone. With each of its turns a member comes
-or goes, which gives a generation, and in some turns that happens again and again. Now and then an offset is removed. Sources of
-the bytes: as in protocol/coordinator_records/group_records.py.
-=======
 Every record is a function of the seed, its partition and its offset. So any task can generate any chunk, and the same seed
 always gives the same log. The log has PARTITIONS partitions with GROUPS_A_PARTITION groups each, which take turns of TURN
 records. Each group has its own members and its own topic. Most of its records are commits, one topic partition after the other,
 whose offsets grow with time. Each turn begins with a new generation in which members have changed; some turns are rebalance
 storms. Now and then there is a tombstone of a committed offset. The formats of the records:
-protocol/coordinator_records/typed.py.
->>>>>>> a22f6bf (The pipeline's modules and its report say what they hold in Kafka's words)
+protocol/coordinator_records/group_records.py.
 """
 
 import struct
