@@ -30,7 +30,9 @@ def test_files_are_small_enough_to_read() -> None:
 
 
 def test_nothing_is_left_for_later() -> None:
-    words = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|^(<{7}|>{7}) ", re.MULTILINE)  # and no mark of a merge conflict
+    words = re.compile(
+        r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|^(<{7}|>{7}) ", re.MULTILINE
+    )  # and no mark of a merge conflict
     assert not [str(path.relative_to(ROOT)) for path in SOURCES if words.search(path.read_text(encoding="utf-8"))]
 
 

@@ -30,7 +30,7 @@ class AssignorError(Exception):
 
 
 class JavaFailure(AssignorError):
-    """Kafka's class throws the exception ``exception`` for this input."""
+    """Kafka's Java assignor throws ``exception`` for this input, so ours refuses it."""
 
     def __init__(self, exception: str, why: str) -> None:
         super().__init__(f"Kafka's assignor fails here with {exception}: {why}")

@@ -12,9 +12,9 @@ from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassign
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.high_watermarks import HighWatermarks
-from groupcoord.broker.leader_election import NO_LEADER, PartitionState
-from groupcoord.broker.log_maintenance import LogManager
+from groupcoord.broker.log_manager import LogManager
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.partition_state import NO_LEADER, PartitionState
 from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupcoord.pipeline.report.report_model import Report
-    from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
+    from groupcoord.pipeline.watch.watch_state import WatchState
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
@@ -468,7 +468,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping, ExitStack() as serving:
-        tell: list[Callable[[BatchOutcome], None]] = []
+        tell: list[Callable[[WatchState], None]] = []
         sink = None if arguments.alerts is None else alert_sink(arguments.alerts)
         if arguments.metrics is not None:
             tell.append(_serve_metrics(arguments, serving))
@@ -501,7 +501,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
-def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[BatchOutcome], None]":
+def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[WatchState], None]":
     """Serve metrics until ``serving`` is closed; returns the function that updates them."""
     if find_spec("prometheus_client") is None:
         raise PipelineError("--metrics needs prometheus_client: pip install 'groupcoord[pipeline]'")

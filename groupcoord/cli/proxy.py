@@ -21,7 +21,7 @@ from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
 from groupcoord.server import event_logging
 from groupcoord.server.event_logging import LogRateLimiter
-from groupcoord.server.operating_system import host_and_port, raise_descriptor_limit, wall_clock
+from groupcoord.server.system_services import host_and_port, raise_descriptor_limit, wall_clock
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestEvent

@@ -15,7 +15,7 @@ from groupcoord.control.serving import HttpServer
 from groupcoord.control.trace_selection import TraceSelection
 from groupcoord.control.trace_stream import TraceStream
 from groupcoord.server.listener import bind
-from groupcoord.server.operating_system import host_and_port
+from groupcoord.server.system_services import host_and_port
 from groupcoord.testing.trace import Trace
 
 

@@ -22,8 +22,8 @@ from groupcoord.config.features import check_levels
 from groupcoord.config.property_definitions import BROKER
 from groupcoord.server import event_logging
 from groupcoord.server.event_logging import LogRateLimiter
-from groupcoord.server.operating_system import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 from groupcoord.server.server import Server
+from groupcoord.server.system_services import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
     from groupcoord.storage.data_directory import DataDirectory

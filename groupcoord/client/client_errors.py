@@ -90,4 +90,4 @@ class CorruptRecordsError(ClientError):
 
 
 class ConsumerClosedError(ClientError):
-    """The consumer is not open: its block has not begun or has ended."""
+    """The consumer is used before or after its ``async with`` block."""

@@ -4,10 +4,10 @@
 
 The order of layers, from the core to the server, each of them optional:
 
-1. ``RealTimeFetches`` ends waiting fetches of the core;
-2. faults change requests and responses;
-3. tracing is outside of faults, so that it shows what was really received and sent;
-4. the in-process transport takes the responses for members without a socket; a server gets the rest.
+1. ``RealTimeFetches`` answers a waiting Fetch after its max wait in real time, even if the clock of the test stands still;
+2. fault injection changes requests and responses;
+3. tracing wraps fault injection, so that it shows what was really received and sent;
+4. the in-process transport delivers the responses to members in the same process; all others go to the server's sockets.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
-from groupcoord.broker.leader_election import NO_LEADER, Election, PartitionState, Replicas, after_change
+from groupcoord.broker.partition_state import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.broker_state import BrokerCondition, BrokerState
 from groupcoord.cluster.isr_shrinker import IsrShrinker

@@ -1,7 +1,7 @@
 """Layer: a wrapper (middleware) around a cluster, which sees each request and each effect. Fault injection, tracing and the
 in-process transport are subclasses.
 
-ServedCluster is the interface that both a cluster and a cluster with layers around it have for a server.
+A server calls ServedCluster; a bare cluster and one with layers around it both implement it.
 """
 
 from typing import Any, Protocol

@@ -1,4 +1,5 @@
-"""The documentation of the properties that groupcoord implements, in our own words; others are only carried."""
+"""The documentation of the properties that groupcoord implements, in its own words. Properties that are accepted without
+effect have none."""
 
 BROKER_DOCUMENTATION = {
     "advertised.listeners": "The addresses, one per listener, that clients are told to connect to; unless set, listeners.",

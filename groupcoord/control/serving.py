@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from groupcoord.control.app import create_app
 from groupcoord.control.controlled_cluster import ControlledCluster, ControlledClusters
 from groupcoord.server.listener import bind
-from groupcoord.server.operating_system import host_and_port
 from groupcoord.server.server import captured_signals
+from groupcoord.server.system_services import host_and_port
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_sessions import SESSION
 from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, ConsumerMember
-from groupcoord.coordinator.consumer.member_validation import new_member_id
+from groupcoord.coordinator.consumer.member_lookup import new_member_id
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, RuntimeShard

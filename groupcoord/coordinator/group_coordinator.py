@@ -1,4 +1,5 @@
-"""GroupCoordinator: dispatches requests, timers and completed appends to the groups, and returns effects.
+"""GroupCoordinator: passes each request, expired timer and completed append to its group, and returns
+effects (see ``core/effects.py``).
 
 Source: ``GroupCoordinatorService``. It has no I/O and no clock: the same requests at the same times with the same
 random ids give the same responses and records.

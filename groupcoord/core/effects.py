@@ -1,7 +1,7 @@
 """The input and output of handlers: a Call, and the effects Reply, Append, EmitEvent and so on.
 
-They are plain values. A handler decides and returns effects; the server or the simulation executes them in order. The words
-that all rooms share:
+They are plain values. A handler decides and returns effects; the server or the simulation executes them in order. Terms that
+are used throughout:
 
 - **call**: a request of a connection, waiting for its response;
 - **effect**: what is to be done: send a response, append records, emit an event, close a connection;

@@ -1,4 +1,4 @@
-"""A lock on an output directory: on a local disk only one process at a time may write to it."""
+"""A lock on an output directory: one writer at a time. It works on local disks; on HDFS or S3 there is no lock."""
 
 from typing import IO
 

@@ -1,4 +1,5 @@
-"""Serves the JSON requests of the playground's page: one playground at a time, played freely or by a lesson."""
+"""Serves the JSON requests of the playground's page: one playground at a time, in which the user acts freely or follows a
+lesson."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ from groupcoord.playground.callback_loop import CallbackLoop
 from groupcoord.playground.snapshot import snapshot
 from groupcoord.playground.socketless_cluster import SocketlessCluster
 from groupcoord.testing.trace import file_format
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 
 START_MS = 1_767_225_600_000
 """The start time of the clock: 2026-01-01T00:00:00Z."""

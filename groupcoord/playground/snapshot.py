@@ -16,7 +16,7 @@ from groupcoord.playground.socketless_cluster import SocketlessCluster
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
 from groupcoord.testing.group_handle import GroupDescription
 from groupcoord.testing.record_reading import read_log
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 
 _INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 SHOWN_RECORDS = 50

@@ -31,7 +31,7 @@ from groupcoord.proxy.connection import ClientConnection, Exchange
 from groupcoord.proxy.forwarding_cluster import ForwardingCluster, expects_answer
 from groupcoord.proxy.group_observer import GroupObserver
 from groupcoord.proxy.recording import RecordedFrame
-from groupcoord.server.operating_system import NowMs, host_and_port
+from groupcoord.server.system_services import NowMs, host_and_port
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.matching import TopicResolver
 from groupcoord.testing.trace.events import NO_GENERATION, RAW, RequestReceived, ResponseSent

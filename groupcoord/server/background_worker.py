@@ -1,6 +1,6 @@
-"""A thread for long work, such as unpacking large batches and compacting logs, so that the event loop is not blocked.
+"""A thread for long work, such as decompressing large batches and compacting logs, so that the event loop is not blocked.
 
-There is one thread, so that only one batch at a time is unpacked in memory. Queued work is done piece by piece in turns, so
+There is one thread, so that only one batch at a time is decompressed in memory. Queued work is done piece by piece in turns, so
 that short work does not wait for long work.
 """
 

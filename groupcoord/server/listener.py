@@ -11,7 +11,7 @@ from typing import Any
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.operating_system import SPARE_DESCRIPTORS, descriptors_left, host_and_port
+from groupcoord.server.system_services import SPARE_DESCRIPTORS, descriptors_left, host_and_port
 
 logger = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.server.background_worker import WorkOutcome
 from groupcoord.server.connection import Round, ServerConnection, Software
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.operating_system import NowMs, SecondsUntil
+from groupcoord.server.system_services import NowMs, SecondsUntil
 
 logger = logging.getLogger(__name__)
 

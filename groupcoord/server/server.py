@@ -19,8 +19,8 @@ from groupcoord.server.background_worker import BackgroundWorker
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.listener import Acceptor, bind
-from groupcoord.server.operating_system import NowMs, SecondsUntil, host_and_port, wall_clock
 from groupcoord.server.request_processor import RequestProcessor, UnexpectedError
+from groupcoord.server.system_services import NowMs, SecondsUntil, host_and_port, wall_clock
 
 logger = logging.getLogger(__name__)
 

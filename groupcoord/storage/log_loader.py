@@ -3,11 +3,12 @@
 It completes or reverts interrupted changes, truncates an incomplete batch at the end, rebuilds missing or wrong indexes, and
 reads leader epochs and the state of producers.
 
-How much is checked depends on what was flushed: everything after a clean shutdown, everything before the recovery point after a
-kill. In a flushed segment only the batches after the last index entry are read, and their checksums are verified only in the
-last segment; if one is invalid, every batch of the segment is checked. Unflushed batches are all checked. Kafka checks nothing
-after a clean shutdown, and finds damage only when it reads the end of the log; after a kill it checks the whole segment of the
-recovery point, so that damage to old records costs the latest ones.
+Flushed segments are checked lightly, unflushed ones fully. After a clean shutdown all segments count as flushed; after a kill,
+those before the recovery point. In a flushed segment only the batches after the last index entry are read, and their checksums
+are verified only in the last segment; if one is invalid, every batch of the segment is checked. Unflushed batches are all
+checked. Kafka checks nothing after a clean shutdown, and finds damage only when it reads the end of the log; after a kill it
+checks the whole segment of the recovery point and truncates at the first invalid batch, so all valid batches behind it are
+lost, too.
 
 The state of producers comes from the latest readable snapshot and a replay of the batches and markers after it. The replay also
 checks that each aborted transaction is in the transaction index of the segment with its marker; otherwise read_committed

@@ -10,7 +10,8 @@ from groupcoord.testing.forgotten_awaits import noted
 
 @noted
 class ControllerHandle:
-    """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise ValueError.
+    """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise
+    ValueError if the controller is in the wrong state.
 
     While it is down or paused, brokers serve, lead and replicate with the metadata that they have. No broker is fenced, no
     leader elected, no ISR changed, and no broker that starts is registered. Requests about topics, configs, elections and the

@@ -8,7 +8,8 @@ from groupcoord.testing.append_rules import AppendRule
 from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.rulebook import ActiveRule
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment, times
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import moment, times
 from groupcoord.testing.transaction_handle import transaction_description
 from groupcoord.testing.wait_reasons import wait_reasons
 

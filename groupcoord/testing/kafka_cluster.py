@@ -17,7 +17,7 @@ from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_parsing import assignors_of
 from groupcoord.client.producer.record_metadata import RecordMetadata
-from groupcoord.coordinator.consumer.member_validation import new_member_id
+from groupcoord.coordinator.consumer.member_lookup import new_member_id
 from groupcoord.coordinator.group import GroupType
 from groupcoord.partitioners import DefaultPartitioner
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic

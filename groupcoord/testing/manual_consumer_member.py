@@ -4,10 +4,10 @@ interleaving.
 Each method sends a ConsumerGroupHeartbeat at once, and returns a future of the response::
 
     a, b = kafka.manual_consumer("app", "orders"), kafka.manual_consumer("app", "orders")
-    await a.join()                    # a is told all partitions
-    await b.join()                    # b has to wait for those that a is to give back
-    await a.heartbeat()               # a is told to give some back …
-    await a.acknowledge()             # … and says that it has
+    await a.join()                    # a is assigned all partitions
+    await b.join()                    # b has to wait for those that a must revoke
+    await a.heartbeat()               # a is told to revoke some …
+    await a.acknowledge()             # … and reports that it has
     await b.heartbeat()               # so b gets them
 """
 

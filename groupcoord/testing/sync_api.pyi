@@ -559,7 +559,8 @@ class SyncClusterBroker(SyncProxy):
         """Wait until it runs, as after ``start`` of a broker whose old session had not expired."""
 
 class SyncControllerHandle(SyncProxy):
-    """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise ValueError.
+    """The controller of a :class:`~groupcoord.testing.cluster.Cluster` of several brokers. Actions raise
+    ValueError if the controller is in the wrong state.
 
     While it is down or paused, brokers serve, lead and replicate with the metadata that they have. No broker is fenced, no
     leader elected, no ISR changed, and no broker that starts is registered. Requests about topics, configs, elections and the

@@ -17,7 +17,8 @@ from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.topics import unknown_topic
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, times
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import times
 
 ADVANCE = "kafka.clock.advance(seconds)"
 """The call that advances a manual clock."""

@@ -44,4 +44,4 @@ def test_defaults_that_differ_are_named() -> None:
     }
     assert differ == {"session_timeout_ms": 10_000, "request_timeout_ms": 40_000, "max_poll_records": None}
     assert "`session_timeout_ms` is 10000, `request_timeout_ms` 40000 | 45000 and 30000" in PAGE
-    assert "`max_poll_records=None`: all there is | 500" in PAGE
+    assert "`max_poll_records=None`: no limit | 500" in PAGE

@@ -138,13 +138,13 @@ FAULTS = (
         "a partition that stays is assigned at the new epoch (KIP-1251)",
     ),
     Fault(
-        f"{CONSUMER}/member_validation.py",
+        f"{CONSUMER}/member_lookup.py",
         "if not is_greater and epoch == member.previous_member_epoch and _has_all(member, owned):",
         "if not is_greater and epoch == member.previous_member_epoch:",
         "a member may be at its previous epoch with whatever it owns",
     ),
     Fault(
-        f"{CONSUMER}/member_validation.py",
+        f"{CONSUMER}/member_lookup.py",
         "not is_classic and not existing.is_classic and existing.member_epoch != AWAY_EPOCH",
         "not is_classic and not existing.is_classic and existing.member_epoch < AWAY_EPOCH",
         "an instance id is taken over though its member is there",

@@ -16,7 +16,7 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
-from groupcoord.server.operating_system import SystemRandomSource
+from groupcoord.server.system_services import SystemRandomSource
 from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
 from tests.broker.data_plane import patched

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.folding import QuietExchanges, folded
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 
 CASES = Path(__file__).parents[2] / "web" / "test" / "cases"
 

@@ -25,13 +25,7 @@ JAVA_OPTIONS = (
 )
 # Modules that cannot even be imported without the extra.
 PLAIN = {"test_schemas.py", "test_missing.py", "test_parallel_steps.py", "test_report_demo.py"}
-PLAIN |= {
-    "test_what_if_choice.py",
-    "test_what_if_replay.py",
-    "test_report_build.py",
-    "test_report_page.py",
-    "test_terminal_summary.py",
-}
+PLAIN |= {"test_what_if_choice.py", "test_what_if_replay.py", "test_terminal_summary.py"}
 collect_ignore_glob = ["tables/*", "sources/*", "watch/*"] if MISSING else []
 if MISSING:
     collect_ignore_glob += [path.name for path in HERE.glob("test_*.py") if path.name not in PLAIN]

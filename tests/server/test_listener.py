@@ -12,8 +12,8 @@ from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server import listener
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.listener import bind
-from groupcoord.server.operating_system import SPARE_DESCRIPTORS
 from groupcoord.server.server import Server
+from groupcoord.server.system_services import SPARE_DESCRIPTORS
 from tests.server.sockets import Client, Run, running
 from tests.server.support import FakeCluster
 

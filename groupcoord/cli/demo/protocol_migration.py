@@ -10,11 +10,12 @@ from rich.text import Text
 
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.clients.reporting_consumer import ASSIGNED
+from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
 from groupcoord.cli.demo.output import MOVED, DemoOutput, new_table, style_of
-from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryRunner, start_consumer
+from groupcoord.cli.demo.story_runner import StoryRunner
 from groupcoord.coordinator.events import GroupMigrated
 from groupcoord.core.events import Event
-from groupcoord.server.operating_system import NowMs
+from groupcoord.server.system_services import NowMs
 
 GROUP = "shipping"
 CLASSIC, CONSUMER = ("range", "classic"), ("consumer",)

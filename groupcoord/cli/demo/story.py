@@ -15,16 +15,17 @@ from rich.console import Console
 
 from groupcoord.cli.demo import final_check, protocol_migration
 from groupcoord.cli.demo.clients.consumer_common import Settings
+from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
 from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.cli.demo.output import DemoOutput, after_compaction, before_compaction, compaction_strips, rows
 from groupcoord.cli.demo.protocol_migration import Migration, tell_migration
-from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryError, StoryRunner, start_consumer
+from groupcoord.cli.demo.story_runner import StoryError, StoryRunner
 from groupcoord.core.events import Event
 from groupcoord.offsets_log.compaction_preview import of_group
-from groupcoord.server.operating_system import NowMs, wall_clock
+from groupcoord.server.system_services import NowMs, wall_clock
 from groupcoord.testing.cluster import Cluster
 
 GROUP = "billing"

@@ -25,15 +25,16 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     WROTE,
     ZOMBIE,
 )
+from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
 from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import read_all
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
-from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryError, StoryRunner, start_consumer
+from groupcoord.cli.demo.story_runner import StoryError, StoryRunner
 from groupcoord.coordinator.events import GroupEvent, MemberJoined, MemberRemoved
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.core.events import Event, TimerFired
-from groupcoord.server.operating_system import wall_clock
+from groupcoord.server.system_services import wall_clock
 from groupcoord.testing.cluster import Cluster
 
 GROUP, INPUT = "billing", "orders"

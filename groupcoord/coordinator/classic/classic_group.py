@@ -1,6 +1,6 @@
-"""ClassicGroup: the implementation of Group (offset validation, description, deletion, loading) for classic groups.
+"""ClassicGroup: the offset checks, description, deletion and loading of a classic group (interface ``Group``).
 
-Members, generation and state are in ``classic_group_members``; the requests of members in ``join``, ``sync``, ``heartbeat``
+Its members, generation and state are in ``classic_group_members``; the requests of members in ``join``, ``sync``, ``heartbeat``
 and ``leave``.
 """
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE
-from groupcoord.coordinator.consumer import member_validation, migration
+from groupcoord.coordinator.consumer import member_lookup, migration
 from groupcoord.coordinator.consumer.consumer_group_sessions import JOIN, SYNC, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.consumer.member_update import MemberUpdate, TargetOfMember
@@ -61,8 +61,8 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
             )
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
         newcomer = not request.member_id
-        member_id = request.member_id or member_validation.new_member_id(self.context.new_uuid)
-        member_validation.require_room(self, member_id)
+        member_id = request.member_id or member_lookup.new_member_id(self.context.new_uuid)
+        member_lookup.require_room(self, member_id)
         names = {protocol.name for protocol in request.protocols}
         index = self.index
         if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not any(
@@ -77,11 +77,9 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
             return EMPTY_RESULT
         written: list[TypedRecord] = []
         if instance_id is None:
-            member = member_validation.dynamic_member(self, member_id, joins=True)
+            member = member_lookup.dynamic_member(self, member_id, joins=True)
         else:
-            member = member_validation.static_member(
-                self, member_id, instance_id, written, joins=newcomer, is_classic=True
-            )
+            member = member_lookup.static_member(self, member_id, instance_id, written, joins=newcomer, is_classic=True)
         replaced = self.static_member(instance_id)
         downgrades = replaced is not None and migration.can_downgrade_replacing(self, replaced)
         subscription = _subscription(request)
@@ -185,7 +183,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
                 else:
                     existing = self.static_member(who.group_instance_id)
                     named = who.member_id or (existing.member_id if existing is not None else "")
-                    member = member_validation.require_instance(existing, named, who.group_instance_id)
+                    member = member_lookup.require_instance(existing, named, who.group_instance_id)
                 leaving[member.member_id] = member
             except ApiError as refusal:
                 emit_refusal(ctx, call, request.group_id, who.member_id, refusal)
@@ -247,7 +245,7 @@ def _classic_member(group: ConsumerGroupSessions, member_id: str, instance_id: s
     if instance_id is None:
         member = group.member(member_id)
     else:
-        member = member_validation.require_instance(group.static_member(instance_id), member_id, instance_id)
+        member = member_lookup.require_instance(group.static_member(instance_id), member_id, instance_id)
     if not member.is_classic:
         why = f"Member {member.member_id} does not use the classic protocol."
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, why)

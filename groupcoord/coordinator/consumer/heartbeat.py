@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.consumer import member_validation, migration, records
+from groupcoord.coordinator.consumer import member_lookup, migration, records
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup, require_consumer_group
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH, NOTHING, ConsumerMember
 from groupcoord.coordinator.consumer.member_update import MemberUpdate
@@ -86,14 +86,14 @@ def _run(
     written: list[TypedRecord] = []
     joins = request.member_epoch == JOIN_EPOCH
     group, members = _group(shard, ctx, request.group_id, written, joins=joins)
-    member_validation.require_room(group, request.member_id)
-    member_id = request.member_id or member_validation.new_member_id(shard.new_uuid)
+    member_lookup.require_room(group, request.member_id)
+    member_id = request.member_id or member_lookup.new_member_id(shard.new_uuid)
     owned = _owned(request)
     if request.instance_id is None:
-        member = member_validation.dynamic_member(group, member_id, joins=joins)
+        member = member_lookup.dynamic_member(group, member_id, joins=joins)
     else:
-        member = member_validation.static_member(group, member_id, request.instance_id, written, joins=joins)
-    member_validation.require_epoch(member, request.member_epoch, owned)
+        member = member_lookup.static_member(group, member_id, request.instance_id, written, joins=joins)
+    member_lookup.require_epoch(member, request.member_epoch, owned)
 
     update = MemberUpdate(ctx, group, member, written)
     changed = update.subscribe(_updated(member, call, request))
@@ -201,7 +201,7 @@ def _leave(
         member = group.member(request.member_id)
     else:
         existing = group.static_member(request.instance_id)
-        member = member_validation.require_instance(existing, request.member_id, request.instance_id)
+        member = member_lookup.require_instance(existing, request.member_id, request.instance_id)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.instance_id is not None and request.member_epoch == AWAY_EPOCH:
         return _go_away(group, member, response, request.instance_id)

@@ -25,7 +25,8 @@ from groupcoord.protocol.messages import OffsetDeleteRequest, OffsetDeleteRespon
 def offset_delete(
     shard: RuntimeShard, ctx: HandlerContext, call: Call, request: OffsetDeleteRequest, topics: TopicsView
 ) -> None:
-    """Answer ``call`` when the tombstones are stored. Unlike a commit, the group is checked even if no partition exists."""
+    """Answer ``call`` when the tombstones are stored. Unlike in OffsetCommit, an unknown group is an error
+    even if none of the partitions exists."""
 
     def run(
         machine: GroupCoordinatorShard, _ctx: HandlerContext, _call: Call, asked: OffsetDeleteRequest

@@ -1,7 +1,7 @@
 """END_OFFSETS, the log end offsets of topics from which lag is computed: from the cluster, or from a CSV or JSON file.
 
 From a cluster also come the log start offsets, open transactions, and the time of the first record that a group has not read.
-No request returns the time of an offset, so each such time takes a fetch of one batch; therefore their number is limited.
+Kafka has no request for the timestamp of an offset: each one costs a Fetch, so only a limited number is asked for.
 """
 
 import time

@@ -1,9 +1,9 @@
-"""``jsonl:FILE``: records as lines of JSON, as ``groupcoord offsets dump --raw`` prints them, or something else.
+"""``jsonl:FILE``: records as lines of JSON, as ``groupcoord offsets dump --raw`` or another tool writes them.
 
 One object a line: ``{"partition": 12, "offset": 345, "timestamp": 1700000000000, "key": "AAEA…", "value": "AAQA…"}``; key and
 value are Base64, null or missing is null; the timestamp is in milliseconds, and may be missing. A record of a transaction has
-``"transaction": {"producerId": 7}``, and the end of one has ``"marker": "commit"`` or ``"abort"`` beside it: what was aborted,
-or has no end, is not read, as by a consumer with isolation.level read_committed (KIP-98).
+``"transaction": {"producerId": 7}``, and the end of one has ``"marker": "commit"`` or ``"abort"`` beside it: records of aborted
+or open transactions are left out, as by a consumer with isolation.level read_committed (KIP-98).
 """
 
 import json

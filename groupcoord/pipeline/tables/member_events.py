@@ -1,5 +1,5 @@
-"""The table members: when each member joined, settled and left. Events of classic groups are derived here from generations;
-those of other groups come from ``modern_group_history.py``."""
+"""The table members: when each member joined, settled (got its assignment of a new generation or epoch) and left. Events of
+classic groups are derived here from generations; those of other groups come from ``modern_group_history.py``."""
 
 from pyspark.sql import DataFrame
 

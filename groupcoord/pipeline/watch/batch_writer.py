@@ -72,7 +72,6 @@ from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
-from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
     NONE,
@@ -84,6 +83,7 @@ from groupcoord.pipeline.watch.output_directory import (
     merge_directories,
     view_path,
 )
+from groupcoord.pipeline.watch.watch_state import WatchState
 
 GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
 """The tables to which each batch appends rows."""
@@ -117,7 +117,7 @@ class BatchWriter:
     _: KW_ONLY
     merge_every: int = 0
     hanging_after_s: int = HANGING_AFTER_S
-    tell: Sequence[Callable[[BatchOutcome], None]] = ()
+    tell: Sequence[Callable[[WatchState], None]] = ()
     note_lost: Callable[[Sequence[SourceWarning], str], None] | None = None
     tasks: Callable[[], RunningTasks] | None = None
     now: Callable[[], datetime] = _now
@@ -219,7 +219,7 @@ class BatchWriter:
         self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
     def _tell_all(self, now: datetime, **more: Any) -> None:
-        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
+        outcome = WatchState(manifest=self.manifest, now=now, view=self.output.view, **more)
         for tell in self.tell:
             tell(outcome)
 

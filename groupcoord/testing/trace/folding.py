@@ -15,7 +15,8 @@ from groupcoord.testing.trace.events import (
     TimerExpired,
     TraceEntry,
 )
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, moment
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import moment
 
 _OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
 """Requests that come only from the member itself; LeaveGroup may come from an administrator."""

@@ -28,7 +28,7 @@ from groupcoord.testing.trace.events import (
 )
 from groupcoord.testing.trace.folding import QuietExchanges, folded
 from groupcoord.testing.trace.generation_history import GenerationHistory, groups_of
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 from groupcoord.testing.trace.why_member import MemberExplanation
 from groupcoord.testing.trace.why_transaction import of_transaction
 

@@ -27,7 +27,8 @@ from groupcoord.testing.trace.events import (
     TraceEntry,
 )
 from groupcoord.testing.trace.generation_history import GenerationHistory, GenerationStart, heard_last_ms
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment, times
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
 NEW_SUBSCRIPTION, NEW_ASSIGNORS = "another subscription", "other assignors"

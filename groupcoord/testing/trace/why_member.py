@@ -24,7 +24,8 @@ from groupcoord.coordinator.events import (
 from groupcoord.core.events import Requested
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.generation_history import Beginning, GenerationHistory
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, listed, moment
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import listed, moment
 from groupcoord.testing.trace.why_epoch import explain_arrival, explain_epoch
 from groupcoord.testing.trace.why_generation import (
     NEW_ASSIGNORS,

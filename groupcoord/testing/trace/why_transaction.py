@@ -17,7 +17,8 @@ from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
-from groupcoord.testing.trace.text_formatting import ShortMemberNames, duration, listed, moment
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
+from groupcoord.testing.trace.text_formatting import duration, listed, moment
 
 SHOWN = 6
 """How many partitions are named; of the others only the number."""

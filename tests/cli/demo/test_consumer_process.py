@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from groupcoord.cli.demo import story_runner
 from groupcoord.cli.demo.clients.consumer_common import ReadRecord, parse_report
+from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
 from groupcoord.cli.demo.observed_group import ObservedGroup
-from groupcoord.cli.demo.story_runner import ConsumerProcess, StoryError, StoryRunner
+from groupcoord.cli.demo.story_runner import StoryError, StoryRunner
 from tests.cli.demo.clients.test_consumer_common import SETTINGS
 from tests.cli.demo.support import GROUP, TOPIC
 
@@ -51,7 +51,7 @@ async def test_it_can_be_killed_more_than_once() -> None:
 
 async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> None:
     behind = StoryRunner(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
-    consumer = await story_runner.start_consumer("no_such_program", SETTINGS)
+    consumer = await start_consumer("no_such_program", SETTINGS)
     assert consumer.name == "confluent"
     behind.watch(consumer)
     with pytest.raises(StoryError, match=r"confluent ended by itself, with code 1; its last words:\n.*no_such_program"):

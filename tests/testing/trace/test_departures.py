@@ -10,7 +10,7 @@ from groupcoord.protocol.messages import LeaveGroupRequest
 from groupcoord.testing.trace import RequestReceived, Trace
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.generation_history import GenerationHistory
-from groupcoord.testing.trace.text_formatting import ShortMemberNames
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 from groupcoord.testing.trace.why_generation import DepartureReasons
 from tests.testing.trace.stage import GROUP, Stage
 

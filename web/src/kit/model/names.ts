@@ -1,4 +1,4 @@
-/** Short names of members, instead of the forty characters of a member id: as groupcoord/testing/trace/text_formatting.py. */
+/** Short names of members, instead of the forty characters of a member id: as groupcoord/testing/trace/short_member_names.py. */
 import type { Entry } from "../../data.ts";
 
 const LETTERS = 4;

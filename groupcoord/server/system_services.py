@@ -84,7 +84,7 @@ def raise_descriptor_limit() -> int | None:
 
 
 def descriptors_left(descriptor: int) -> int | None:
-    """The number of descriptors from the lowest free one on; None if there is no limit, or it is unknown.
+    """About how many more files and connections can be opened; None if there is no limit, or it is unknown.
 
     A new descriptor gets the lowest free number (POSIX), which a duplicate of ``descriptor``, any open one, shows. If
     connections are accepted only while more than N are left, the N highest ones stay free for other uses: log files, and

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from groupcoord.server.connection import Software
-from groupcoord.server.operating_system import (
+from groupcoord.server.system_services import (
     PLENTY_OF_DESCRIPTORS,
     SystemRandomSource,
     descriptors_left,

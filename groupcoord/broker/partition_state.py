@@ -1,4 +1,5 @@
-"""Leader election and ISR changes of a partition when brokers start, stop or fall behind, and reassignments.
+"""PartitionState (Kafka's PartitionRegistration): how a partition's leader, ISR and ELR change when brokers start, stop or fall
+behind, and when its replicas are reassigned.
 
 Pure functions from a partition's state to its next one. Eligible leader replicas (ELR, KIP-966) are enabled, as in a new 4.3
 cluster. Source: ``PartitionChangeBuilder`` and ``ReplicationControlManager``.
