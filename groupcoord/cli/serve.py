@@ -58,75 +58,82 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``serve``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Serve one Kafka broker with its group coordinator, or several as one cluster.
-Everything is in memory unless there is a --data-dir, and nothing is encrypted.
-The first line on stdout is "listening on HOST:PORT", once connections are
-accepted; with --brokers a line "broker ID listening on HOST:PORT" follows for
-each further broker, and with several listeners= lines that end with "for NAME"
-for each further listener; with --control "control listening on
-http://HOST:PORT", and with --page "page at URL". The log goes to stderr, or to
---log-file; of lines of one kind a hundred are written in ten seconds, the
-others are counted. Who does not read stderr stops nobody: what does not fit is
-dropped and counted.
-SIGTERM and ctrl-C end it."""
+Run one Kafka broker with its group coordinator, or a cluster of several brokers,
+until SIGTERM or ctrl-C. All data is in memory unless --data-dir is given;
+connections are not encrypted.
+
+When the broker accepts connections, it prints "listening on HOST:PORT" on
+stdout. More lines follow:
+  broker ID listening on HOST:PORT          for each further broker (--brokers)
+  listening on HOST:PORT for NAME           for each further listener of listeners=
+  control listening on http://HOST:PORT     with --control or --page
+  page at URL                               with --page
+
+The log is written to stderr or --log-file. In ten seconds at most a hundred
+lines of one kind are written; the others are counted. If nobody reads stderr,
+the server continues; lines that do not fit are dropped and counted."""
     parser.epilog = "\n".join(
         [
-            "Properties have Kafka's names and Kafka's defaults, but for these:",
+            "Broker properties have Kafka's names and Kafka's defaults, except these:",
             *map(_difference, DEFAULTS),
             "",
-            "With --brokers N, a 1 that is there because of one broker is N instead, or",
-            "Kafka's default if that is less.",
+            'With --brokers N, the defaults of 1 for "there is one broker" become N, but at',
+            "most Kafka's default.",
             "",
-            "With --dev also these:",
+            "With --dev these defaults are different, too:",
             *map(_difference, DEV_DEFAULTS),
             "",
-            "An option that is not given is taken from its variable: GROUPCOORD_DATA_DIR,",
+            "Options can also be set by environment variables: GROUPCOORD_DATA_DIR=/data,",
             "GROUPCOORD_DEV=true, GROUPCOORD_TOPICS=orders:6,payments. Any other variable",
-            "GROUPCOORD_A_B is the property a.b, which wins over --config, and -c over it.",
+            "GROUPCOORD_A_B sets the property a.b. It overrides --config; -c overrides both.",
         ]
     )
-    address = parser.add_argument_group("where")
-    address.add_argument("--host", help="the address to listen on (127.0.0.1, or what the first of listeners= says)")
+    address = parser.add_argument_group("addresses and brokers")
     address.add_argument(
-        "--port", type=_port, help="the port to listen on (9092, or what the first of listeners= says); 0 picks one"
+        "--host", help="address to listen on (default: 127.0.0.1, or the host of the first of listeners=)"
+    )
+    address.add_argument(
+        "--port",
+        type=_port,
+        help="port to listen on; 0: any free port (default: 9092, or the port of the first of listeners=)",
     )
     address.add_argument(
         "--brokers",
         metavar="N",
         type=_brokers,
         default=1,
-        help="be a cluster of N brokers, with ids from node.id on; each listens on a port of its own: "
-        "PORT, PORT+1 and so on, or any if PORT is 0",
+        help="run a cluster of N brokers (default: 1); their ids are node.id, node.id+1 and so on, and their ports are "
+        "PORT, PORT+1 and so on, or any free ports if PORT is 0",
     )
     address.add_argument(
         "--racks",
         metavar="RACK,...",
         type=_racks,
         default=(),
-        help="the racks of the brokers, in turn (broker.rack, for all)",
+        help="racks of the brokers, assigned in turn (default: broker.rack for all)",
     )
-    content = parser.add_argument_group("what")
+    content = parser.add_argument_group("topics, data and properties")
     content.add_argument(
         "--topic",
         dest="topics",
         metavar="NAME[:PARTITIONS]",
         type=_topic,
         **_REPEATED,
-        help="a topic to begin with; may be repeated",
+        help="create this topic at the start if it does not exist; may be repeated",
     )
     content.add_argument(
         "--data-dir",
         metavar="DIR",
         type=Path,
-        help="keep topics and committed offsets in DIR, in Kafka's own files, and begin with what is there; "
-        "of several brokers each has a directory of its own in it, by its id",
+        help="store topics and committed offsets in DIR in Kafka's file formats, and load them at the start; "
+        "each of several brokers has its own directory in DIR, named by its id",
     )
     content.add_argument(
         "-c",
         dest="properties",
         metavar="KEY=VALUE",
         **_REPEATED,
-        help="a property of a Kafka broker, as in server.properties; may be repeated, wins over --config",
+        help="set a broker property, as in server.properties; overrides --config; may be repeated",
     )
     content.add_argument(
         "--feature",
@@ -134,81 +141,89 @@ SIGTERM and ctrl-C end it."""
         metavar="NAME=LEVEL",
         type=_feature,
         **_REPEATED,
-        help="a feature has this level, such as transaction.version=0 (that of a new Kafka 4.3, or what was set with "
-        "kafka-features.sh and is kept in --data-dir); may be repeated",
+        help="set the level of a feature, such as transaction.version=0 (default: the level that kafka-features.sh has "
+        "stored in --data-dir, otherwise that of a new Kafka 4.3 cluster); may be repeated",
     )
     content.add_argument("--config", metavar="FILE", type=Path, help="read properties from a Kafka server.properties")
     content.add_argument(
         "--faults",
         metavar="FILE",
         type=Path,
-        help="refuse, delay, lose or damage the requests that the rules in this YAML file say; see docs/faults.md",
+        help="apply the fault rules in this YAML file, which refuse, delay, lose or damage requests; see docs/faults.md",
     )
-    content.add_argument("--dev", action="store_true", help="defaults for quick tests, see below")
+    content.add_argument("--dev", action="store_true", help="use defaults for quick tests, see below")
     content.add_argument(
-        "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is there"
+        "--no-uvloop", action="store_true", help="use asyncio's own event loop even if uvloop is installed"
     )
     content.add_argument(
         "--until-stdin-ends",
         action="store_true",
-        help="end when standard input does, as with SIGTERM: for a program that starts this one and may be killed",
+        help="stop, as after SIGTERM, when stdin ends; so the server also stops if the program that started it is killed",
     )
     control = parser.add_argument_group("control over HTTP")
     control.add_argument(
         "--control",
         metavar="[HOST:]PORT",
         type=_control,
-        help="let tests in any language control the broker over HTTP at this address (127.0.0.1 unless said, 0 picks a "
-        "port): see docs/control.md; needs groupcoord[control]",
+        help="serve the control API over HTTP at this address (default host: 127.0.0.1; 0: any free port), for tests in any "
+        "language: see docs/control.md; needs groupcoord[control]",
     )
     control.add_argument(
         "--page",
         action="store_true",
-        help="show the cluster on a page while it lives, with buttons that act on it; without --control on a port of "
-        "127.0.0.1: see docs/page.md",
+        help="show the cluster on a live web page, with buttons that act on it, at the address of --control, or at any free "
+        "port of 127.0.0.1: see docs/page.md; needs groupcoord[control]",
     )
     control.add_argument(
         "--control-token",
         metavar="TOKEN",
-        help="who has no token is refused; needed where others than this machine reach it (GROUPCOORD_CONTROL_TOKEN)",
+        help="refuse control requests without this token (or that in GROUPCOORD_CONTROL_TOKEN); required if other machines "
+        "can reach the address of --control",
     )
     control.add_argument(
         "--clock",
         choices=("real", "manual", "fast"),
-        help="with --control, who moves the broker's time: the wall clock (real), POST /clock/advance, or the wall clock "
-        "--speed times as fast",
+        help="with --control or --page, the clock of the brokers: the wall clock (real, the default), one that only "
+        "POST /clock/advance moves (manual), or one that runs --speed times as fast as the wall clock (fast)",
     )
     control.add_argument(
-        "--speed", metavar="N", type=_speed, help="of --clock fast: times as fast as the wall clock (100)"
+        "--speed",
+        metavar="N",
+        type=_speed,
+        help="speed of --clock fast, as a multiple of the wall clock (default: 100)",
     )
     logs = parser.add_argument_group("log")
-    logs.add_argument("--log-file", metavar="FILE", type=Path, help="write the log to FILE, not to stderr")
+    logs.add_argument("--log-file", metavar="FILE", type=Path, help="write the log to FILE instead of stderr")
     logs.add_argument(
         "--log-max-bytes",
         metavar="BYTES",
         type=_count,
         default=100_000_000,
-        help="begin a new file when FILE would get larger; the one before is FILE.1 then (100,000,000)",
+        help="rename FILE to FILE.1 and start a new one before it gets larger than this (default: 100,000,000)",
     )
     logs.add_argument(
-        "--log-files", metavar="N", type=_count, default=5, help="keep N files, the oldest of which go (5)"
+        "--log-files", metavar="N", type=_count, default=5, help="keep N log files and delete older ones (default: 5)"
     )
     logs.add_argument(
-        "--log-every-line", action="store_true", help="write lines that repeat themselves, too; as with -v"
+        "--log-every-line", action="store_true", help="do not limit the lines of one kind in the log; -v implies this"
     )
-    logs.add_argument("--log-format", choices=("text", "json"), default="text", help="lines to read or to parse (text)")
+    logs.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="text, or JSON for programs (default: text)"
+    )
     level = logs.add_mutually_exclusive_group()
-    level.add_argument("--log-level", choices=tuple(_LEVELS), default="info", help="the least to log (info)")
+    level.add_argument(
+        "--log-level", choices=tuple(_LEVELS), default="info", help="lowest level to log (default: info)"
+    )
     level.add_argument(
         "-v",
         "--verbose",
         dest="log_level",
         action="store_const",
         const="debug",
-        help="log every request and answer, too",
+        help="also log every request and response; same as --log-level debug",
     )
     level.add_argument(
-        "-q", "--quiet", dest="log_level", action="store_const", const="warning", help="log only what is wrong"
+        "-q", "--quiet", dest="log_level", action="store_const", const="warning", help="log only warnings and errors"
     )
     variables = read_variables(parser._actions, os.environ)  # noqa: SLF001 - argparse lists its options nowhere else
     parser.set_defaults(variables=variables, **variables.options)

@@ -29,16 +29,18 @@ class DefaultOverride(NamedTuple):
 
 
 _EVER = (
-    DefaultOverride("process.roles", "broker,controller", "Kafka has no default for it; this is a lone node"),
-    DefaultOverride("node.id", "1", "Kafka has no default for it"),
     DefaultOverride(
-        "controller.listener.names", "CONTROLLER", "Kafka has no default for it; no controller can be reached here"
+        "process.roles", "broker,controller", "Kafka has no default; a single broker is its own controller"
     ),
-    DefaultOverride("listeners", "PLAINTEXT://127.0.0.1:9092", "nobody but this machine should reach a stand-in"),
+    DefaultOverride("node.id", "1", "Kafka has no default"),
+    DefaultOverride(
+        "controller.listener.names", "CONTROLLER", "Kafka has no default; clients cannot connect to the controller here"
+    ),
+    DefaultOverride("listeners", "PLAINTEXT://127.0.0.1:9092", "only this machine should reach a broker for tests"),
     DefaultOverride(
         "socket.listen.backlog.size",
         "1024",
-        "one thread both accepts and serves; a client that finds no place to wait tries again a second later",
+        "one thread accepts connections and serves requests; a client that finds the queue full retries only a second later",
     ),
 )
 """For any number of brokers."""
@@ -57,16 +59,16 @@ DEFAULTS = (*_EVER, *(DefaultOverride(name, "1", "there is one broker") for name
 
 DEV_DEFAULTS = (
     DefaultOverride(
-        "group.initial.rebalance.delay.ms", "0", "the first member of a group should not wait three seconds for others"
+        "group.initial.rebalance.delay.ms",
+        "0",
+        "the first rebalance of a group should not wait three seconds for more members",
     ),
     DefaultOverride(
         "group.consumer.assignment.interval.ms",
         "0",
-        "a consumer group should not wait a second for its next assignment",
+        "a consumer group should not wait a second for its next target assignment",
     ),
-    DefaultOverride(
-        "group.min.session.timeout.ms", "100", "a test that waits for a session to run out should not wait six seconds"
-    ),
+    DefaultOverride("group.min.session.timeout.ms", "100", "a test of a session timeout should not take six seconds"),
 )
 
 
