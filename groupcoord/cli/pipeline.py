@@ -55,68 +55,69 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``pipeline``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Read the log of __consumer_offsets with PySpark and write what it tells of
-groups, as tables and as a report: who rebalanced when and why it looks so, what
-moved, where commits stopped, what is committed now. Works on groupcoord and on
-any Kafka cluster."""
-    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True)
-    generate = actions.add_parser("generate", help="make up a log", formatter_class=parser.formatter_class)
-    _configure_generate(generate)
-    _configure_run(actions.add_parser("run", help="from a log to tables", formatter_class=parser.formatter_class))
-    report = actions.add_parser("report", help="the page of a run anew", formatter_class=parser.formatter_class)
+Read the log of __consumer_offsets, of groupcoord or of any Kafka cluster, with
+PySpark, and write tables and a report about consumer groups: when groups
+rebalanced and the probable causes, which partitions moved, where commits
+stopped, and which offsets are committed now."""
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add = partial(actions.add_parser, formatter_class=parser.formatter_class)
+    _configure_generate(add("generate", help="generate a synthetic log"))
+    _configure_run(add("run", help="read a log once, and write tables and a report"))
+    report = add("report", help="write the report of a run again")
     _configure_report(report)
     _configure_spark(report)
-    demo = actions.add_parser(
-        "demo", help="groupcoord demo, and what its log tells", formatter_class=parser.formatter_class
-    )
-    _configure_demo(demo)
-    watch = actions.add_parser("watch", help="tables that follow the log", formatter_class=parser.formatter_class)
+    _configure_demo(add("demo", help="run groupcoord demo, then the pipeline on its log"))
+    watch = add("watch", help="update tables, metrics and alerts continuously")
     _configure_watch(watch)
     _configure_spark(watch)
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Read a log of __consumer_offsets once, write tables of Parquet files to DIR/tables and a page about them to "
-        "DIR/report.html. A run reads all of the log each time; pipeline watch --once reads only what has come since the last "
-        "time, for some of the tables."
-    )
+    parser.description = """\
+Read a log of __consumer_offsets once, and write tables as Parquet files to
+DIR/tables and a report to DIR/report.html. Each run reads the whole log; pipeline
+watch --once reads only the records since the last time, but writes fewer tables."""
     parser.epilog = """\
 sources
-  kafka:HOST:PORT      a living cluster, over Kafka's own protocol
-  segments:DIR         folders __consumer_offsets-N, from a broker's disk
-  jsonl:FILE           lines of {"partition", "offset", "timestamp", "key", "value"}
-  connector:HOST:PORT  a living cluster, with Spark's Kafka connector (--packages)
+  kafka:HOST:PORT      a running cluster, read by groupcoord's own client
+  segments:DIR         folders __consumer_offsets-N from a broker's log directory
+  jsonl:FILE           lines of {"partition", "offset", "timestamp", "key", "value"},
+                       as groupcoord offsets dump --raw prints them
+  connector:HOST:PORT  a running cluster, read by Spark's Kafka connector (--packages)
 
   groupcoord pipeline run --source kafka:localhost:9092 --out groups
   groupcoord pipeline run --source segments:/var/lib/kafka/data --out groups
   spark-submit --master yarn $(python -c 'import groupcoord.__main__ as m; print(m.__file__)') pipeline run …"""
     parser.set_defaults(action=_run)
-    _add_source(parser, "what to read, see below", "topic=… of kafka or kafka.security.protocol=… of connector")
+    _add_source(parser, "log to read, see below", "topic=… for kafka, or kafka.security.protocol=… for connector")
     parser.add_argument(
         "--as-of",
         type=_time,
         metavar="TIME",
-        help="as if the log ended then: 2026-11-21T12:00:00, in UTC unless it says",
+        help="read the log as if it ended then, such as 2026-11-21T12:00:00 (in UTC) or 2026-11-21T12:00:00+02:00",
     )
     parser.add_argument(
         "--end-offsets",
         metavar="FILE",
-        help="where topics end, for lags: CSV or JSON lines with topic, partition, end_offset and perhaps at",
+        help="log end offsets of topics, for lags: CSV or JSON lines with topic, partition, end_offset, and optionally "
+        "log_start_offset and at (default: with kafka: those of the cluster)",
     )
-    parser.add_argument("--window", type=_window, default="1 minute", help="of commit_rates (default: 1 minute)")
+    parser.add_argument(
+        "--window", type=_window, default="1 minute", help="time window of commit_rates (default: 1 minute)"
+    )
     parser.add_argument(
         "--replay-with",
         default="",
         metavar="ASSIGNOR,…",
-        help="play the history of each group with these assignors, for the tables what_if: sticky,cooperative-sticky,range",
+        help="also simulate the history of each group with these assignors, for the tables what_if and what_if_summary, such "
+        "as sticky,cooperative-sticky,range",
     )
     parser.add_argument(
         "--details",
         type=_details,
         default=DETAILED,
         metavar="N",
-        help=f"how many groups have a section of the report (default: {DETAILED}, the most troubled; at most {_MOST_DETAILS})",
+        help=f"give the N groups with the most trouble a section in the report (default: {DETAILED}; at most {_MOST_DETAILS})",
     )
     _add_format(parser)
     _configure_spark(parser)
@@ -124,12 +125,12 @@ sources
 
 def _configure_generate(parser: argparse.ArgumentParser) -> None:
     parser.description = """\
-Make up the log of a cluster: 400 groups that commit, rebalance and at times do
-nothing else. The same seed gives the same log."""
+Generate the log of a cluster of 400 groups, which commit and rebalance, and
+sometimes have rebalance storms. The same seed always gives the same log."""
     parser.set_defaults(action=_generate)
-    parser.add_argument("--records", required=True, type=_count, metavar="N", help="how many records")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: 1")
-    parser.add_argument("--out", required=True, metavar="DIR", help="where to; what is there is not overwritten")
+    parser.add_argument("--records", required=True, type=_count, metavar="N", help="number of records")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed of the random numbers (default: 1)")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where to write; must not exist")
     parser.add_argument(
         "--format",
         choices=("segments", "parquet"),
@@ -143,18 +144,18 @@ def _add_source(parser: argparse.ArgumentParser, source: str, option: str) -> No
     """Declare the options for the source and the output; ``source`` and ``option`` are their help texts."""
     parser.add_argument("--source", required=True, metavar="KIND:WHERE", help=source)
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="where to write; a directory, or any URL Spark can write to"
+        "--out", required=True, metavar="DIR", help="where to write: a directory, or any URL that Spark can write to"
     )
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="TLS and SASL for kafka: a properties file in the names of Kafka's clients, as Kafka's tools take it",
+        help="TLS and SASL settings for kafka: a properties file of a Kafka client, as for --command-config of Kafka's tools",
     )
     parser.add_argument(
         "--offsets-retention",
         type=_seconds,
         metavar="TIME",
-        help="when offsets expire: offsets.retention.minutes of the cluster (default: what kafka: says, or '7 days')",
+        help="offsets.retention.minutes of the cluster, such as '14 days' (default: '7 days'; with kafka: the cluster's value)",
     )
     parser.add_argument("--source-option", **_PAIRS, help=f"an option of the source, such as {option}; may be repeated")
 
@@ -177,10 +178,12 @@ def _retention_ms(arguments: argparse.Namespace) -> int | None:
 
 def _configure_spark(parser: argparse.ArgumentParser) -> None:
     spark = parser.add_argument_group("Spark")
-    spark.add_argument("--master", help="where to run (default: all cores of this machine, or what spark-submit says)")
-    spark.add_argument("--packages", help="jars to fetch, as spark-submit takes them")
-    spark.add_argument("--conf", **_PAIRS, help="a setting of Spark; may be repeated")
-    spark.add_argument("--verbose", action="store_true", help="show what Spark logs")
+    spark.add_argument(
+        "--master", help="Spark's master (default: that of spark-submit, else all cores of this machine)"
+    )
+    spark.add_argument("--packages", help="Maven coordinates of jars to download, as for spark-submit")
+    spark.add_argument("--conf", **_PAIRS, help="set a Spark property; may be repeated")
+    spark.add_argument("--verbose", action="store_true", help="show the log of Spark")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -295,28 +298,33 @@ REPLAYED = "range,sticky,cooperative-sticky"
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``pipeline report``, without those of Spark."""
     parser.description = """\
-Make DIR/report.html anew from DIR/report.json, which an earlier run has left.
-Needs no Spark, unless DIR is a URL."""
+Write DIR/report.html again from DIR/report.json of an earlier run. This needs
+Spark only if DIR is a URL."""
     parser.set_defaults(action=_report, needed=())
-    parser.add_argument("directory", metavar="DIR", help="what was --out; a directory, or any URL Spark can write to")
+    parser.add_argument(
+        "directory", metavar="DIR", help="--out of that run: a directory, or any URL Spark can write to"
+    )
     _add_format(parser)
 
 
 def _configure_demo(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``pipeline demo``."""
     parser.description = """\
-Show groupcoord demo, read the log that it leaves by Spark, and open the report
-where there is a display."""
+Run groupcoord demo, run the pipeline on its log, and open the report in a browser
+if there is a display."""
     parser.set_defaults(action=_demo)
     parser.add_argument("--out", default="pipeline-demo", metavar="DIR", help="where to write (default: pipeline-demo)")
-    parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
-    parser.add_argument("--no-open", action="store_true", help="name the report, and do not open it")
+    parser.add_argument("--fast", action="store_true", help="do not pause between the steps")
+    parser.add_argument("--no-open", action="store_true", help="only print where the report is")
 
 
 def _add_format(parser: argparse.ArgumentParser) -> None:
     """Declare the option for the output format."""
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of what is said at the end (default: text)"
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="print a summary, or the report as JSON (default: text)",
     )
 
 
@@ -396,10 +404,10 @@ _MOST_SERIES = 10_000_000
 def _configure_watch(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``pipeline watch``, without those of Spark."""
     parser.description = """\
-Follow the log of __consumer_offsets of a living cluster: tables that grow, and
-views (current_offsets, current_groups, lag, storms, open_transactions) that are
-replaced after each batch. After a kill it continues where it was: nothing is lost,
-nothing comes twice."""
+Follow the log of __consumer_offsets of a running cluster in small batches. Each
+batch appends to tables, and replaces views (current_offsets, current_groups, lag,
+storms, open_transactions). If the process is killed, the next one continues where
+it was, and every record is in the tables exactly once."""
     parser.epilog = """\
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched
   groupcoord pipeline watch --source kafka:localhost:9092 --out watched --once"""
@@ -407,47 +415,48 @@ nothing comes twice."""
     _add_source(
         parser,
         "kafka:HOST:PORT, or connector:HOST:PORT with --packages",
-        "maxrecords=… of kafka: so many offsets a batch",
+        "maxrecords=… for kafka, the most offsets in a batch",
     )
     parser.add_argument(
-        "--every", type=_seconds, default=5, metavar="TIME", help="how often to look (default: '5 seconds')"
+        "--every", type=_seconds, default=5, metavar="TIME", help="how often to start a batch (default: '5 seconds')"
     )
     end = parser.add_mutually_exclusive_group()
-    end.add_argument("--for", dest="for_s", type=_seconds, metavar="TIME", help="end after so long, such as '1 hour'")
-    end.add_argument("--once", "--available-now", action="store_true", help="take what is there now, and end")
+    end.add_argument("--for", dest="for_s", type=_seconds, metavar="TIME", help="end after this time, such as '1 hour'")
+    end.add_argument("--once", "--available-now", action="store_true", help="read the records that exist now, and end")
     parser.add_argument(
         "--merge-every",
         type=_merge_every,
         default=_MERGE_EVERY,
         metavar="N",
-        help=f"make one directory of so many batches (default: {_MERGE_EVERY}; 0: never)",
+        help=f"merge the directories of N batches into one (default: {_MERGE_EVERY}; 0: never)",
     )
     metrics = parser.add_argument_group("metrics")
     metrics.add_argument(
         "--metrics",
         type=_listen_address,
         metavar="ADDRESS:PORT",
-        help="serve metrics for Prometheus, such as at 127.0.0.1:9308; port 0 is any, and it is said which",
+        help="serve metrics for Prometheus at this address, such as 127.0.0.1:9308; port 0 is any free port, which is printed",
     )
     metrics.add_argument(
         "--metrics-limit",
         type=_metrics_limit,
         default=LIMIT,
         metavar="N",
-        help=f"so many series a metric has at most, the first by name (default: {LIMIT:,})",
+        help=f"export at most N series of each metric, the first by group, topic and partition (default: {LIMIT:,})",
     )
     parser.add_argument(
         "--alerts",
         metavar="FILE|-|URL",
-        help="tell of incidents when they begin and when they end, in lines of JSON: append them to a file, print them (-), "
-        "or post each to a webhook (http://… or https://…)",
+        help="send an alert in JSON when an incident begins and when it ends: append it as a line to a file, print it (-), or "
+        "post it to a webhook (http://… or https://…)",
     )
     parser.add_argument(
         "--hanging-after",
         type=_seconds,
         default=HANGING_AFTER_S,
         metavar="TIME",
-        help="when an open transaction hangs (default: '20 minutes', five more than Kafka's transaction.max.timeout.ms)",
+        help="age from which an open transaction is reported as hanging (default: '20 minutes', five minutes more than Kafka's "
+        "default of transaction.max.timeout.ms)",
     )
 
 
