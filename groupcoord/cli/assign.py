@@ -47,35 +47,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``assign``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Show who gets which partition: by one assignor, step by step, or by all of them
-side by side. The assignors are Kafka's own, partition for partition; no server
-is needed."""
+Show which partitions each member gets: by one assignor, with the changes of each
+member, or by several assignors side by side. The assignors return the same
+partitions as Kafka's classes; no server is needed."""
     parser.epilog = """\
   groupcoord assign --members 3 --topics orders:8,payments:4 --assignor sticky --leave B
   groupcoord assign --members A:t0,B:t0+t1 --topics t0:1,t1:2 --leave A --then --join D
   groupcoord assign --cases FILE.json --json"""
-    who = parser.add_argument_group("at first")
+    who = parser.add_argument_group("the group at the start")
     who.add_argument(
         "--members",
         type=_members,
         metavar="N|NAME[:TOPIC+…],…",
-        help="how many members (they are called A, B, …), or their names; after a colon the topics one wants, if not all",
+        help="the number of members, which are then named A, B, …, or their names; after a colon, the topics to which a "
+        "member subscribes (default: all)",
     )
-    who.add_argument("--topics", type=_topics, metavar="NAME:PARTITIONS,…", help="the topics there are")
+    who.add_argument(
+        "--topics", type=_topics, metavar="NAME:PARTITIONS,…", help="the topics and their numbers of partitions"
+    )
     who.add_argument(
         "--assignor",
         action="append",
         metavar="NAME",
-        help="the assignor; may be repeated; all side by side if left out",
+        help="show this assignor; may be repeated (default: all assignors)",
     )
-    story = parser.add_argument_group("afterwards, in this order")
+    story = parser.add_argument_group("then these changes, in the order in which they are given")
     parser.set_defaults(story=None)
     story.add_argument("--leave", action=_Note, type=_member, metavar="NAME", help="a member leaves")
     story.add_argument("--join", action=_Note, type=_member, metavar="NAME[:TOPIC+…]", help="a member joins")
     story.add_argument(
-        "--then", action=_Note, nargs=0, help="the group rebalances before what follows; by itself, once more as it is"
+        "--then",
+        action=_Note,
+        nargs=0,
+        help="rebalance the group, and make the changes after --then in another rebalance; if none follow, the group "
+        "rebalances again without a change",
     )
-    parser.add_argument("--cases", type=Path, metavar="FILE", help="answer every case of a JSON file instead")
+    parser.add_argument("--cases", type=Path, metavar="FILE", help="compute all cases in this JSON file instead")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -12,21 +12,21 @@ from groupcoord.cli.main import complain
 
 _ACTIONS = {
     "stop": "shut a broker down cleanly: other in-sync replicas become leaders of its partitions first",
-    "kill": "kill a broker: others become leaders when its session expires",
+    "kill": "kill a broker; other in-sync replicas become leaders of its partitions when its session expires",
     "pause": "suspend a broker until it is resumed; its connections stay open",
     "resume": "resume a paused broker",
     "start": "start a broker again; after kill it waits until its old session has expired",
-    "stop-copying": "stop the replication of a broker from leaders, as of a follower that is too slow",
-    "copy-again": "resume the replication of a broker from leaders",
-    "cut-off": "cut the network between a broker and another one, its clients or the controller",
+    "stop-copying": "stop the replication to a broker, as if it were a slow follower",
+    "copy-again": "resume the replication that stop-copying has stopped",
+    "cut-off": "cut the network between a broker and its clients, the controller or another broker",
     "reconnect": "restore the network that cut-off has cut",
-    "slow-disk": "delay each append of a broker by so many seconds; 0 ends that",
-    "lose-disk": "delete the data of a broker that does not run: it will start with empty logs",
+    "slow-disk": "delay each append of a broker by this many seconds; 0 ends the delay",
+    "lose-disk": "delete the data of a broker that does not run; it will start with empty logs",
     "unregister": "unregister a broker at the controller",
 }
 _ARGUMENTS = {
-    "cut-off": ("peer", "the id of another broker, clients or controller"),
-    "reconnect": ("peer", "the id of another broker, clients or controller"),
+    "cut-off": ("peer", "the id of another broker, or clients, or controller"),
+    "reconnect": ("peer", "the id of another broker, or clients, or controller"),
     "slow-disk": ("seconds", "the delay of each append, such as 0.5"),
 }
 """The arguments of some actions besides the broker."""
@@ -37,8 +37,8 @@ _OF_CONTROLLER = ("kill", "pause", "resume", "start")
 
 def configure(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the subcommands."""
-    summary = "list the brokers, each with its state and injected faults; and the controller if it does not run"
-    brokers = commands.add_parser("brokers", help=summary)
+    summary = "list the brokers with their states and injected faults, and the controller if it does not run"
+    brokers = commands.add_parser("brokers", help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     brokers.set_defaults(run_command=_run, action=None)
     _add_control(brokers)
     for action, summary in _ACTIONS.items():
@@ -61,9 +61,12 @@ def _add_control(parser: argparse.ArgumentParser) -> None:
         "--control",
         metavar="URL",
         required=True,
-        help="what groupcoord serve --control says: http://127.0.0.1:9093, or with /brokers/NAME for a further cluster",
+        help="the URL that groupcoord serve --control prints, such as http://127.0.0.1:9093; for a further cluster of that "
+        "server, append /brokers/NAME",
     )
-    parser.add_argument("--control-token", metavar="TOKEN", help="the token of that server (GROUPCOORD_CONTROL_TOKEN)")
+    parser.add_argument(
+        "--control-token", metavar="TOKEN", help="the token of that server (or GROUPCOORD_CONTROL_TOKEN)"
+    )
 
 
 def _broker_id(text: str) -> int:

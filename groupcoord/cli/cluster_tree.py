@@ -19,23 +19,26 @@ def configure(commands: "argparse._SubParsersAction[Any]") -> None:
     """Declare the subcommand."""
     tree = commands.add_parser(
         "tree",
-        help="show brokers, topics and controller as paths",
+        help="show brokers, topics and controller as paths, as in ZooKeeper",
         description="""\
-Show who is in the cluster in the layout in which Kafka kept it in ZooKeeper: a path a line, with its JSON. What no request
-tells is -1. The exit code is 1 if the cluster cannot be reached, or there is no such path.""",
+Show brokers, topics and controller of a cluster as the paths that Kafka used to have in ZooKeeper: on each line a path and
+its JSON. Values that no Kafka API returns are -1. The exit code is 1 if the cluster cannot be reached or the path does not
+exist.""",
     )
     tree.set_defaults(run_command=_run)
-    tree.add_argument("path", metavar="PATH", nargs="?", default="/", help="only this path, and what is below it (/)")
+    tree.add_argument(
+        "path", metavar="PATH", nargs="?", default="/", help="show only this path and the paths below it (default: /)"
+    )
     tree.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
         type=_addresses,
         default="localhost:9092",
-        help="a broker of the cluster, or several with commas (localhost:9092)",
+        help="a broker of the cluster, or several, separated by commas (default: localhost:9092)",
     )
-    tree.add_argument("--json", action="store_true", help="print one JSON object, of paths and what is stored there")
+    tree.add_argument("--json", action="store_true", help="print one JSON object: the paths and their values")
     tree.add_argument(
-        "--watch", action="store_true", help="then print what changes, as + and - lines, until ctrl-C is pressed"
+        "--watch", action="store_true", help="then print changes as lines with + and - until ctrl-C is pressed"
     )
 
 

@@ -45,9 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``dissect``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Show the bytes of Kafka field by field: byte range, path, type, value and meaning, for all
-APIs and versions of Kafka 4.3. The exit code is 1 if something could not be read; what
-could be is shown."""
+Show the bytes of Kafka's protocol and segment files field by field: byte range, path, type,
+value and meaning. All APIs and versions of Kafka 4.3 are known. If something cannot be
+read, everything else is shown, and the exit code is 1."""
     parser.epilog = """\
   groupcoord dissect 000000110012000400000001000261610001610161 00
   groupcoord dissect --response Heartbeat 4 00000009000000070000000000001b00
@@ -56,23 +56,30 @@ could be is shown."""
     parser.add_argument(
         "source",
         nargs="*",
-        help="hexadecimal digits of frames, with or without their length, or a file: with digits, a capture (pcap, pcapng), "
-        f"or a segment's ({', '.join(SUFFIXES)}); stdin if it is missing or -",
+        help="the hexadecimal digits of frames, with or without their length prefix, or a file: with such digits, a capture "
+        f"(pcap, pcapng), or a file of a segment ({', '.join(SUFFIXES)}); - is stdin (default: stdin)",
     )
     parser.add_argument(
-        "--response", nargs=2, metavar=("API", "VERSION"), help="the digits are responses of this API (name or number)"
+        "--response",
+        nargs=2,
+        metavar=("API", "VERSION"),
+        help="the digits are responses of this API, a name or a number, in this version",
     )
     parser.add_argument(
         "--port",
         dest="ports",
+        metavar="PORT",
         type=int,
         action="append",
         default=[],
-        help="of a capture: the port of a broker, others are left out; may be repeated (all connections)",
+        help="in a capture, show only connections to this port of a broker; may be repeated (default: all connections)",
     )
-    parser.add_argument("--topic", help="of a .log file: the topic (that in the name of its folder)")
+    parser.add_argument("--topic", help="the topic of a .log file (default: the topic in the name of its folder)")
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="text, or JSON, an object a line (text)"
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text, or JSON with one object per line (default: text)",
     )
 
 

@@ -21,16 +21,16 @@ GARBAGE_THRESHOLD = 20_000
 a second and no reference cycles, and collections would take a tenth of the time of a start, and of a heartbeat."""
 
 COMMANDS = {
-    "serve": "serve one broker with its group coordinator",
-    "cluster": "show who is in a cluster; stop, kill and start brokers",
-    "demo": "show a consumer group living, with three real client libraries",
-    "page": "make a page of a saved trace, to look at",
-    "assign": "show which assignor gives which partition to whom",
-    "pipeline": "tables of what groups did, from __consumer_offsets, by Spark",
-    "dissect": "show frames and segment files field by field",
-    "proxy": "stand between clients and a real cluster",
-    "replay": "tell groupcoord what the proxy has recorded",
-    "offsets": "show, compact, export and import the log of committed offsets",
+    "serve": "run a broker, or a cluster of several",
+    "cluster": "show a running cluster; stop, kill and start its brokers",
+    "demo": "run and explain a consumer group of three real client libraries",
+    "page": "show a saved trace as a web page",
+    "assign": "show which partitions each assignor gives to which member",
+    "pipeline": "turn __consumer_offsets into tables and a report, with Spark",
+    "dissect": "show frames, captures and segment files field by field",
+    "proxy": "run a proxy in front of a cluster, and explain its groups",
+    "replay": "send the requests that the proxy has recorded to groupcoord",
+    "offsets": "show, compact, export and import __consumer_offsets",
 }
 
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = _Parser(prog="groupcoord", description="Apache Kafka's group coordination, on the real wire protocol.")
+    parser = _Parser(prog="groupcoord", description="Apache Kafka's group coordination, with Kafka's wire protocol.")
     parser.add_argument(
         "--version", action="version", version=f"groupcoord {VERSION}", help="print the version and exit"
     )

@@ -37,7 +37,8 @@ from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.log_dir_files import CheckpointError, parse_uuid
 
 _SOURCE = (
-    "HOST:PORT of a running cluster, a data directory, another one with folders __consumer_offsets-N, or such a folder"
+    "HOST:PORT of a running cluster, a data directory of groupcoord, a directory with folders __consumer_offsets-N, "
+    "or one such folder"
 )
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
 """Help text of an option that may be repeated."""
@@ -47,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``offsets`` and its subcommands."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Look into the log in which a coordinator, groupcoord's or Kafka's, keeps groups and
-committed offsets; take it out of one and put it into another. Nothing that is read
-is changed. The exit code is 1 if something could not be read."""
+Show, compact, export and import the log of __consumer_offsets, in which the coordinators
+of groupcoord and Kafka store groups and committed offsets. A SOURCE is never changed.
+The exit code is 1 if something could not be read."""
     parser.epilog = """\
   groupcoord offsets dump localhost:9092 --group billing
   groupcoord offsets dump ./copied --json --kind OffsetCommit --topic orders
@@ -59,68 +60,81 @@ is changed. The exit code is 1 if something could not be read."""
   groupcoord offsets import ./copied ./data && groupcoord serve --data-dir ./data"""
     parser.set_defaults(command=None)
     parser.add_argument(
-        "--before-after", metavar="SOURCE", help="show what compaction would keep of each key, and how much"
+        "--before-after",
+        metavar="SOURCE",
+        help="show which records of each key compaction would keep, and how many records and bytes in all",
     )
     _add_wanted(parser, json=True)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    one = commands.add_parser("dump", help="show the records", description="Show the records, one a line.")
+    one = commands.add_parser("dump", help="show the records", description="Show the records, one per line.")
     one.add_argument("source", metavar="SOURCE", help=_SOURCE)
     _add_wanted(one, json=True)
     one.add_argument(
         "--transactions",
         action="store_true",
-        help="show __transaction_state instead, where transactional ids and their transactions are kept",
+        help="show __transaction_state instead, which stores transactional ids and their transactions",
     )
     one.add_argument(
         "--raw",
         action="store_true",
-        help="print JSON with keys and values as they are, for pipeline run --source jsonl:FILE",
+        help="print JSON with undecoded keys and values (Base64), for pipeline run --source jsonl:FILE",
     )
-    one.add_argument("--topic", dest="topics", **_REPEATED, help="commits of this topic alone; may be repeated")
+    one.add_argument(
+        "--topic", dest="topics", metavar="TOPIC", **_REPEATED, help="only commits of this topic; may be repeated"
+    )
     one.add_argument(
         "--kind",
         dest="kinds",
+        metavar="KIND",
         type=_kind,
         **_REPEATED,
-        help=f"records of this kind alone; may be repeated: {', '.join(KIND_NAMES)}",
+        help=f"only records of this kind; may be repeated: {', '.join(KIND_NAMES)}",
     )
     one = commands.add_parser(
         "export",
-        help="write segment files as Kafka has them",
-        description="Write a folder with segment files for each partition, as Kafka's tools and brokers read them.",
+        help="write Kafka's segment files",
+        description="Write a folder for each partition, with segment files that Kafka's tools and brokers can read.",
     )
     one.add_argument("source", metavar="SOURCE", help=_SOURCE)
-    one.add_argument("directory", metavar="DIR", type=Path, help="where the folders are to be")
+    one.add_argument("directory", metavar="DIR", type=Path, help="directory for the folders")
     _add_wanted(one)
     one.add_argument(
         "--topic-id",
         type=_topic_id,
-        help="the id of __consumer_offsets at the broker that is to use the folders, which takes no others (the source's)",
+        help="topic id of __consumer_offsets in the cluster of the broker that will use the folders; it accepts no other "
+        "(default: the topic id of the source)",
     )
     one = commands.add_parser(
         "import",
-        help="make a data directory of the files of a cluster",
-        description="Make a data directory for groupcoord serve --data-dir of folders that a broker of Kafka has written.",
+        help="create a data directory from the files of a Kafka broker",
+        description="Create a data directory for groupcoord serve --data-dir from folders that a Kafka broker has written.",
     )
     one.add_argument("folders", metavar="FOLDERS", type=Path, help="a directory with folders __consumer_offsets-N")
-    one.add_argument("directory", metavar="DATA_DIR", type=Path, help="the data directory: empty, or not there yet")
+    one.add_argument(
+        "directory", metavar="DATA_DIR", type=Path, help="the data directory, which is empty or does not exist"
+    )
     _add_config(one)
     one = commands.add_parser(
         "compact",
         help="compact the log in a data directory",
-        description="Compact the log in a data directory of groupcoord that no server uses.",
+        description="Compact the log in a data directory of groupcoord. No server may be using the directory.",
     )
-    one.add_argument("directory", metavar="DATA_DIR", type=Path)
+    one.add_argument("directory", metavar="DATA_DIR", type=Path, help="the data directory")
     _add_config(one)
 
 
 def _add_wanted(parser: argparse.ArgumentParser, *, json: bool = False) -> None:
-    parser.add_argument("--group", dest="groups", **_REPEATED, help="this group alone; may be repeated")
+    parser.add_argument("--group", dest="groups", metavar="GROUP", **_REPEATED, help="only this group; may be repeated")
     parser.add_argument(
-        "--partition", dest="partitions", type=int, **_REPEATED, help="this partition alone; may be repeated"
+        "--partition",
+        dest="partitions",
+        metavar="PARTITION",
+        type=int,
+        **_REPEATED,
+        help="only this partition of the log; may be repeated",
     )
     if json:
-        parser.add_argument("--json", action="store_true", help="print JSON, an object a line")
+        parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +144,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
         dest="properties",
         metavar="NAME=VALUE",
         **_REPEATED,
-        help="a property of the broker, as for serve; may be repeated",
+        help="set a broker property, as serve -c does; may be repeated",
     )
 
 

@@ -9,13 +9,16 @@ from groupcoord.cli.main import complain
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``page``."""
     parser.description = (
-        "Make a page of a saved trace (kafka.trace.save): one HTML file that needs no server and no network. It shows "
-        "groups, who owned what and why, every request, and what was appended to __consumer_offsets, at any moment of "
-        "the trace."
+        "Show a trace that was saved by kafka.trace.save as a web page: one HTML file that needs no server and no network. "
+        "For each moment of the trace it shows the groups, which member owned which partitions and why, every request, and "
+        "the records appended to __consumer_offsets."
     )
-    parser.add_argument("trace", metavar="TRACE", type=Path, help="the file of the trace, lines of JSON")
+    parser.add_argument("trace", metavar="TRACE", type=Path, help="the saved trace, a file of JSON lines")
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="where to write the page (beside the trace, with the ending .html)"
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="where to write the page (default: beside the trace, with the suffix .html)",
     )
 
 

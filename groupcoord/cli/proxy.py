@@ -36,10 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``proxy``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Stand between clients and a Kafka cluster: pass everything on, and say what it means. Clients
-connect to the proxy; brokers that answers name get a port of the proxy each, and their
-addresses are replaced, so that clients stay with it. stderr tells what happens to groups.
-At the end, stdout has for each group why its newest generation or epoch began."""
+Run a proxy between clients and a Kafka cluster, until SIGTERM or ctrl-C. It forwards requests
+and responses, and logs the events of consumer groups to stderr. Clients connect to the proxy.
+Each broker that a response names gets a port of the proxy, which replaces the broker's address
+in responses, so that clients always connect through the proxy. At the end, it prints on stdout
+for each group why its newest generation or epoch began."""
     parser.epilog = """\
   groupcoord proxy --to kafka:9092 --listen 127.0.0.1:19092 --trace kafka.jsonl
   groupcoord proxy --to kafka:9092 --faults faults.yaml
@@ -50,26 +51,26 @@ At the end, stdout has for each group why its newest generation or epoch began."
         metavar="HOST:PORT",
         type=_address,
         default=("127.0.0.1", 19092),
-        help="where clients connect to; further brokers get the ports behind it; port 0 is any (127.0.0.1:19092)",
+        help="address for clients; further brokers get the ports after it; port 0: any free ports (default: 127.0.0.1:19092)",
     )
     parser.add_argument(
-        "--trace", metavar="FILE", type=Path, help="write every request, answer and event as JSON lines"
+        "--trace", metavar="FILE", type=Path, help="write every request, response and event as JSON lines"
     )
-    parser.add_argument("--log", metavar="FILE", type=Path, help="write the same as text")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="write every request, response and event as text")
     parser.add_argument(
         "--mermaid", metavar="FILE", type=Path, help="at the end, write a sequence diagram of the groups"
     )
-    parser.add_argument("--record", metavar="FILE", type=Path, help="write the frames, for groupcoord replay")
+    parser.add_argument("--record", metavar="FILE", type=Path, help="record all frames, for groupcoord replay")
     parser.add_argument(
-        "--faults", metavar="FILE", type=Path, help="apply the rules in this YAML file; see docs/faults.md"
+        "--faults", metavar="FILE", type=Path, help="apply the fault rules in this YAML file; see docs/faults.md"
     )
     parser.add_argument(
         "--page",
         metavar="[HOST:]PORT",
         type=_page_address,
-        help="show what passes as a live page, to this machine alone: see docs/page.md; needs groupcoord[control]",
+        help="show the traffic on a live web page for this machine only: see docs/page.md; needs groupcoord[control]",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="say on stderr only what is wrong")
+    parser.add_argument("-q", "--quiet", action="store_true", help="log only warnings and errors")
 
 
 def run(arguments: argparse.Namespace) -> int:

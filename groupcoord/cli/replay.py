@@ -12,9 +12,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``replay``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Tell the requests that groupcoord proxy --record has recorded to a cluster of groupcoord in this
-process, on the clock of the recording, and show step by step where its answers differ. The exit
-code is 0 if they are equal, 1 if they differ, 2 if the file is no recording."""
+Send the requests that groupcoord proxy --record has recorded to a groupcoord cluster in this
+process, with the times of the recording as its clock, and show each response that differs from
+the recorded one. The exit code is 0 if all are equal, 1 if some differ, 2 if the file is not a
+recording."""
     parser.add_argument("file", metavar="FILE", type=Path, help="the recording")
 
 

@@ -16,29 +16,30 @@ _MODULES = {"aiokafka": "aiokafka", "kafka-python": "kafka", "confluent-kafka": 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``demo``."""
     parser.description = (
-        "Show a real consumer group: aiokafka, kafka-python and confluent-kafka join one group on a groupcoord in this "
-        "process, share the partitions of a topic, read and commit; one leaves, one is killed; another group goes over to "
-        "the protocol of KIP-848 while it works. Every step is told and explained as it happens. Exit code 0 means "
-        "that every record was read and every committed offset is right."
+        "Run a consumer group of aiokafka, kafka-python and confluent-kafka on a groupcoord broker in this process. They "
+        "share the partitions of a topic, consume and commit; one member leaves, and one is killed. Then another group "
+        "migrates to the protocol of KIP-848 while it consumes. Every step is explained as it happens. The exit code is 0 "
+        "if every record was consumed and every committed offset is right, otherwise 1."
     )
     parser.add_argument(
         "lesson",
         nargs="?",
         choices=("zombie",),
-        help="a lesson instead of the show: a worker with transactions stands still, has a successor, and is fenced",
+        help="run this lesson instead: a worker with transactions hangs, is replaced by another one, and is fenced",
     )
-    parser.add_argument("--fast", action="store_true", help="do not pause for the reader")
+    parser.add_argument("--fast", action="store_true", help="do not pause between the steps")
     parser.add_argument(
         "--page",
         action="store_true",
-        help="show it on a page of this machine, too, while it happens and until ctrl-C; needs groupcoord[control]",
+        help="also show the cluster on a live web page on this machine, until ctrl-C; needs groupcoord[control]",
     )
     parser.add_argument(
         "--time-limit",
         metavar="SECONDS",
         type=_seconds,
         default=TIME_LIMIT_S,
-        help="give up after so long, and say what was missing (60; the show takes about 20, two thirds of that with --fast)",
+        help="give up after this time, and print what was still missing (default: 60; the demo takes about 20, or two thirds "
+        "of that with --fast)",
     )
 
 
