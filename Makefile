@@ -20,115 +20,115 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo serve test lint check cover sim pipeline-demo pipeline-test format docs site bench conformance faults break record \
   kafka-versions kafka-image kafka-libs image image-test dist workflows assignor-vectors page page-test playground playground-test clean
 
-help: ## what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 23
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
-demo: .venv/client ## a consumer group of three real clients, living on groupcoord, explained as it happens
+demo: .venv/client ## run a consumer group of three real clients on groupcoord, and explain it
 	@$(BIN)/groupcoord demo
 
-serve: .venv/client ## a broker for development on 127.0.0.1:9092
+serve: .venv/client ## run a broker for development on 127.0.0.1:9092
 	@$(BIN)/groupcoord serve --dev --topic orders:6
 
-test: cover ## all tests, real clients included, with branch coverage
+test: cover ## run all tests, including those with real clients, with branch coverage
 # Clients and processes wait more than they compute, so that there are more workers than cores.
 	$(BIN)/pytest -n 5 --dist loadfile -m "not spark" $(WITHOUT_COVERAGE) $(CLIENT_TESTS)
 
-lint: .venv/dev ## format, lint, types, import contracts and generated docs
+lint: .venv/dev ## check format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tools.docs --check
 
-check: lint ## what lint does, and the quick tests: before every commit
+check: lint ## make lint, and the quick tests; run it before every commit
 	$(BIN)/pytest -n auto -m "not slow and not clients and not spark"
 
 COVER = $(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" --cov-report=term --cov-fail-under=100
-cover: .venv/dev ## every branch of everything but the command line and the pipeline is tested
+cover: .venv/dev ## run tests with branch coverage, which must be complete except for the command line and the pipeline
 	$(COVER) $(WITHOUT_COVERAGE:%=--ignore=%) --ignore=tests/simulation $(COVERED:%=--cov=groupcoord.%)
 # Simulated lives run the same code for long, so that of them only what is simulation is measured.
 	$(COVER) tests/simulation --cov=groupcoord.simulation
 
 SEEDS ?= 1000
-sim: .venv/dev ## SEEDS random lives of groups under faults, on simulated time, with invariants after every step
+sim: .venv/dev ## simulate random groups under faults with SEEDS seeds, and check invariants after every step
 	$(BIN)/python -m groupcoord.simulation --seeds $(SEEDS)
 
-pipeline-demo: .venv/pipeline page ## the demo, and what Spark reads out of its log: a report in build/pipeline-demo
+pipeline-demo: .venv/pipeline page ## run the demo, then the pipeline on its log; writes a report to build/pipeline-demo
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
-pipeline-test: .venv/pipeline .venv/dev ## the tests of the pipeline, with PySpark (it comes with a Java)
+pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; installs PySpark (450 MB) and a Java
 	$(BIN)/pytest -n 2 --dist loadfile tests/pipeline
 
-page: web/node_modules/.installed ## the pages of `groupcoord page` and `groupcoord pipeline`, built from web/ (needs Node 20 and npm)
+page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
 
-page-test: page .venv/dev ## the types and the unit tests of the pages, and the pages in a real browser (Chromium)
+page-test: page .venv/dev ## test these pages: types, unit tests, and tests in a browser (Chromium)
 	cd web && npm run --silent check && npm run --silent test && npm run --silent test:browser
 	$(BIN)/pytest tests/page
 
-playground: page .venv/dev ## lessons and free play with a coordinator in the browser: build/playground/index.html, which needs no server
+playground: page .venv/dev ## build build/playground/index.html, a page that runs a coordinator in the browser: lessons and free play
 	$(BIN)/python -m tools.build_playground
 
-playground-test: playground ## the playground in a real browser (Chromium), offline
+playground-test: playground ## test the playground in a browser (Chromium), offline
 	cd web && npm run --silent test:playground
 
-format: .venv/dev ## let ruff format and mend what it can
+format: .venv/dev ## format the code, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: .venv/dev ## write the generated parts of the docs anew
+docs: .venv/dev ## regenerate the generated parts of the docs
 	$(BIN)/python -m tools.docs
 
-site: .venv/site build/npm ## the docs as a site with search: build/site/index.html
+site: .venv/site build/npm ## build the docs as a website with search: build/site/index.html (needs npm)
 	$(BIN)/python -m tools.site
 
-bench: .venv/dev ## figures beside their peers, measured in one run
+bench: .venv/dev ## benchmark groupcoord and comparable programs in one run
 	$(BIN)/python -m bench
 
-conformance: .venv/dev ## every story told to a real Kafka in a container and to groupcoord (START_DOCKERD=1 starts a daemon)
+conformance: .venv/dev ## compare groupcoord with a real Kafka in a container, step by step (START_DOCKERD=1 starts a Docker daemon)
 	$(WITH_KAFKA) $(BIN)/pytest -n 2 --dist loadfile -m real_kafka
 
-faults: .venv/dev ## deliberate faults in the coordinator, one at a time: the recordings notice each
+faults: .venv/dev ## test that the recordings notice deliberate faults in the coordinator, one at a time
 	$(BIN)/python -m tests.conformance.faults
 
 SCALE ?= 1
-break: .venv/dev ## attacks on a server and on its data directory, SCALE times as many as docs/reliability.md says
+break: .venv/dev ## attack a server and its data directory, with SCALE times the numbers in docs/reliability.md
 	$(BIN)/python -m tests.reliability --scale $(SCALE)
 
-record: .venv/dev ## write the recordings of the real Kafka anew
+record: .venv/dev ## record the responses of the real Kafka again
 	$(WITH_KAFKA) $(BIN)/python -m tests.conformance.record --fresh
 
-kafka-versions: .venv/dev ## what Kafka KAFKA_VERSION does otherwise than the recorded one: docs/kafka-versions.md
+kafka-versions: .venv/dev ## write the differences of Kafka KAFKA_VERSION from the recorded version to docs/kafka-versions.md
 	KAFKA_VERSION=$(OTHER_KAFKA) $(WITH_KAFKA) $(BIN)/python -m tests.conformance.versions
 
-image: page ## the image groupcoord, for this checkout's version (START_DOCKERD=1 starts a daemon, and ends it with its images)
+image: page ## build the container image of this checkout (START_DOCKERD=1 starts a Docker daemon, and ends it with its images)
 	docker/with-docker.sh docker/groupcoord/build.sh
 
 IMAGE_TESTS ?= docker
-image-test: .venv/dev page ## the image, built and tried: in compose, and from Python, Java and Go
+image-test: .venv/dev page ## build that image and test it: in Docker Compose, and from Python, Java and Go
 	docker/with-docker.sh bash -c 'docker/groupcoord/build.sh && $(BIN)/pytest -m "$(IMAGE_TESTS)" tests/image'
 
-dist: .venv/dev page ## the sdist and the wheel in dist/, checked; TAG=v1.2.3 checks that they may be released as that, too
+dist: .venv/dev page ## build and check the sdist and the wheel in dist/; TAG=v1.2.3 also checks them for that release
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python -m tools.dist $(TAG:%=--tag %)
 
-workflows: ## lint the workflows of .github and every script (needs Go and shellcheck)
+workflows: ## run actionlint for .github, and shellcheck for all scripts (needs Go and shellcheck)
 	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.9
 	git ls-files '*.sh' .ci/run | xargs shellcheck --severity warning
 
-kafka-image: ## an image like apache/kafka, from Debian's packages and Maven Central, where no registry can be reached
+kafka-image: ## build an image like apache/kafka from Debian's packages and Maven Central, without an image registry
 	docker/with-docker.sh docker/kafka/build.sh
 
-kafka-libs: ## the jars of a real Kafka, and of Kafka Streams, checked, for the tests that run them (needs Maven)
+kafka-libs: ## download and verify the jars of Kafka and Kafka Streams, for the tests that run them (needs Maven)
 	@docker/kafka/jars.sh
 	@docker/kafka/jars.sh 4.3.1-streams
 
-assignor-vectors: .venv/dev kafka-libs ## what Kafka's server-side assignors answer, anew (needs Java)
+assignor-vectors: .venv/dev kafka-libs ## compute the results of Kafka's server-side assignors again, for the tests (needs Java)
 	$(BIN)/python -m tests.assignors.server_side_groups
 
-clean: ## forget the environment and all caches
+clean: ## delete the virtual environment, all caches and everything that was built
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist web/node_modules groupcoord/page/static
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

@@ -1,7 +1,9 @@
 """``python -m bench [NAME ...]`` runs these benchmarks, or all except the long ones."""
 
+import argparse
 import platform
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 from tests.real_kafka.broker import RealKafkaUnavailable
@@ -31,13 +33,23 @@ LASTING = ("soak",)
 """Run only when named."""
 
 
-def main(names: list[str]) -> int:
-    """Print each table as it is ready."""
-    known = (*NAMES, *LASTING)
-    unknown = [name for name in names if name not in known]
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print each table as it is ready. Returns 0; exits with 2 for an unknown name."""
+    known = ", ".join((*NAMES, *LASTING))
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Run benchmarks of groupcoord and of comparable programs, and print the results as tables.",
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"benchmarks to run: {known} (default: all except {', '.join(LASTING)}, which takes an hour)",
+    )
+    names: list[str] = parser.parse_args(arguments).names
+    unknown = [name for name in names if name not in (*NAMES, *LASTING)]
     if unknown:
-        print(f"bench: there is no {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {known}")
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
     for name in names or NAMES:
         try:
@@ -54,4 +66,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

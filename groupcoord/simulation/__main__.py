@@ -48,21 +48,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m groupcoord.simulation", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m groupcoord.simulation",
+        description="Simulate groups under random faults, on simulated time, and check invariants after every step. "
+        "Everything is derived from the seed. The first failure ends the run: it prints the violated invariant, a short "
+        "timeline, and the command that repeats it. The exit code is 0 if all invariants held, 1 if one did not.",
+    )
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--seeds", type=int, default=100, metavar="N", help="run this many seeds (100)")
-    which.add_argument("--seed", type=int, metavar="SEED", help="run this seed and print its timeline")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of the seeds (0)")
+    which.add_argument("--seeds", type=int, default=100, metavar="N", help="simulate N seeds (default: 100)")
+    which.add_argument("--seed", type=int, metavar="SEED", help="simulate this seed, and print its timeline")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="first of the N seeds (default: 0)")
     parser.add_argument(
-        "--keep", type=_numbers, metavar="N,N", help="with --seed: only these of its actions; may be empty"
+        "--keep", type=_numbers, metavar="N,N", help="with --seed: only the actions with these numbers; may be empty"
     )
     parser.add_argument(
         "--life",
         choices=sorted(_OPTIONS),
-        help="groups of that kind only; consumer: also those that migrate, transactions, failures: of both protocols, "
-        "producers: whose members produce, too (all kinds, with --seed classic)",
+        help="simulate only one kind (default: all kinds; with --seed: classic). classic: classic groups; consumer: groups of "
+        "KIP-848, and groups that migrate; failures: brokers that fail, with groups of both protocols; producers: members "
+        "that also produce; transactions: members that produce in transactions, in groups of both protocols",
     )
-    parser.add_argument("--defect", choices=sorted(PLANTED_DEFECTS), help="with this planted defect in the code")
+    parser.add_argument(
+        "--defect",
+        choices=sorted(PLANTED_DEFECTS),
+        metavar="NAME",
+        help=f"plant this defect into the code, to see an invariant fail: {', '.join(sorted(PLANTED_DEFECTS))}",
+    )
     return parser
 
 
