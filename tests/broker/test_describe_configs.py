@@ -148,6 +148,6 @@ def test_documentation_is_what_acts(version: int) -> None:
         for result in asking.ask(request, version).results
         for config in result.configs
     }
-    partitions = "The partitions of a topic created without a number of them." if version >= 3 else None
-    retention = "How long records are kept; -1 is for ever." if version >= 3 else None
+    partitions = "The number of partitions of a topic that is created without one." if version >= 3 else None
+    retention = "How long records are kept; -1 is without limit." if version >= 3 else None
     assert texts == {"log.dirs": None, "num.partitions": partitions, "preallocate": None, "retention.ms": retention}
