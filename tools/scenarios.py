@@ -15,13 +15,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 STORIES = ROOT / "tests" / "scenarios"
 ON_BOTH = "cluster"
-"""The fixture of stories that are told to a real Kafka, too."""
+"""The fixture of stories that also run against a real Kafka."""
 
 _THREAD = re.compile(r'(?P<repository>[\w.-]+/[\w.-]+)#(?P<number>\d+) (?P<quote>["\'])(?P<title>.+)(?P=quote)')
 
 
 class Thread(NamedTuple):
-    """Where somebody told it."""
+    """The thread in which somebody reported it."""
 
     repository: str
     number: int
@@ -93,7 +93,7 @@ def summary(parts: Iterable[Part]) -> str:
     both = sum(story.on_both for story in stories)
     return (
         f"{len(stories)} stories from {len(threads)} threads of {len({each.repository for each in threads})} repositories; "
-        f"{both} of them are told to a real Kafka, too.\n"
+        f"{both} of them also run against a real Kafka.\n"
     )
 
 
@@ -101,7 +101,7 @@ def tables(parts: Iterable[Part]) -> str:
     """Every story, under the title of its file."""
     lines = []
     for each in parts:
-        lines += [f"### {each.title}", "", "| story | right is | tracker | real Kafka |", "|---|---|---|---|"]
+        lines += [f"### {each.title}", "", "| story | correct behaviour | tracker | real Kafka |", "|---|---|---|---|"]
         lines += [_row(story) for story in each.stories]
         lines.append("")
     return "\n".join(lines)

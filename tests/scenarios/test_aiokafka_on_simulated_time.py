@@ -1,4 +1,4 @@
-"""An unmodified aiokafka on simulated time: minutes of its life in a moment."""
+"""An unmodified aiokafka on simulated time: tests that cover minutes and run in a moment."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,8 @@ async def test_a_spare_stays_and_takes_over() -> None:
     One partition, two consumers. The spare waits in `getone()` for longer than `max_poll_interval_ms` and was put out of the
     group for it: when the active one ended, nobody was left.
 
-    Right: who waits for records is polling. The spare is there as long as it waits, and takes over.
+    Right: a consumer that waits for records counts as polling. The spare stays a member as long as it waits, and takes
+    over.
     """
     async with (
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,
@@ -67,7 +68,8 @@ async def test_too_long_between_two_polls() -> None:
     A handler takes longer than `max_poll_interval_ms`. The client leaves the group, as it should, and the program that goes on
     polling afterwards must be a member again.
 
-    Right: it says goodbye itself, after the interval and not after a session; others take over at once; the next poll joins.
+    Right: the client itself sends LeaveGroup, when the poll interval is over and not when the session times out. The other
+    members take over at once; the next poll joins the group again.
     """
     async with (
         Cluster(topics={"orders": 2}, clock="virtual") as kafka,
@@ -103,7 +105,7 @@ async def test_back_after_a_minute_without_network() -> None:
     No network for longer than the session timeout, then it is back. The first commit failed, that ended the background task,
     and nothing was read any more, without a word.
 
-    Right: it learns that it is no member, joins, and reads what it is given.
+    Right: the consumer learns that it is no longer a member, joins again, and reads the partitions that it is assigned.
     """
     async with Cluster(topics={"orders": 2}, clock="virtual") as kafka:
         quick = {"fetch_max_wait_ms": 3_000}
@@ -129,7 +131,8 @@ async def test_a_coordinator_after_a_minute() -> None:
     The cluster was rolled, and for a while nobody was the coordinator. The consumer said that it would try again, and did
     not.
 
-    Right: FindCoordinator for as long as it takes. Its session is over meanwhile, so it joins as somebody new.
+    Right: the client repeats FindCoordinator until it succeeds. Its session has timed out meanwhile, so it joins as a new
+    member.
     """
     async with (
         Cluster(topics={"orders": 2}, clock="virtual") as kafka,
@@ -157,7 +160,7 @@ async def test_loading_passes() -> None:
 
     After a restart the coordinator is loading for some seconds, and says so to whatever it is asked.
 
-    Right: the client asks again, has its partitions, and finds its committed offset.
+    Right: the client repeats the request, keeps its partitions, and gets its committed offset.
     """
     async with Cluster(topics={"orders": 1}, clock="virtual") as kafka:
         await kafka.produce("orders", b"done before", b"new")
@@ -177,7 +180,7 @@ async def test_many_commits_lose_their_connection_together() -> None:
 
     A hundred commits were under way when the connection went; each took the coordinator for dead once more.
 
-    Right: the coordinator is looked for once, or as often as the connection was lost, and no commit is forgotten.
+    Right: the client looks up the coordinator once, or once for each lost connection, and no commit is lost.
     """
     async with (
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,
@@ -204,8 +207,8 @@ async def test_who_forgets_its_id_waits_for_itself() -> None:
     A commit is answered ILLEGAL_GENERATION. The client forgets its member id along with the generation and joins as somebody
     new, and the group waits for who it was, which heartbeats no more, until its session is over.
 
-    Right: only the generation is old. Who keeps its id, as Kafka's own client does since then, waits for nobody; aiokafka does
-    wait. The commit raises, and what it was for is read again.
+    Right: only the generation is invalid. A client that keeps its member id, as Kafka's own client does since this fix,
+    does not have to wait; aiokafka forgets the id and waits. The commit raises an error, and its records are read again.
     """
     async with (
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,
@@ -230,7 +233,8 @@ async def test_new_partitions_find_an_owner() -> None:
 
     A topic grows, producers write to the new partitions at once, and nobody reads them.
 
-    Right: the leader sees it within `metadata_max_age_ms`, and what was written meanwhile is read from its beginning.
+    Right: the leader notices the new partitions within `metadata_max_age_ms`, and records written meanwhile are read from
+    the beginning of these partitions.
     """
     async with (
         Cluster(topics={"orders": 1}, clock="virtual") as kafka,

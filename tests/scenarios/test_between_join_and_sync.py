@@ -1,4 +1,4 @@
-"""Between JoinGroup and SyncGroup: whoever is waited for there may never come."""
+"""Between JoinGroup and SyncGroup: members that never send the request that the others wait for."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ async def test_a_leader_that_never_assigns_is_let_go(kafka: Cluster) -> None:
     Since Kafka lets members heartbeat while a rebalance completes, a leader that had joined and never sent SyncGroup kept its
     group there for ever: it was alive, and everybody else waited for what it had to say.
 
-    Right: from the end of the join phase each has the longest rebalance timeout of the group to send SyncGroup. Who has not
-    is out, whoever waits is told REBALANCE_IN_PROGRESS, and the next one leads.
+    Right: after the join phase each member must send SyncGroup within the longest rebalance timeout of the group. Members
+    that do not are removed, waiting members get REBALANCE_IN_PROGRESS, and another member becomes the leader.
     """
     await kafka.create_topic("orders", 2)
     a, b = (kafka.manual_member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
@@ -46,7 +46,8 @@ async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Clu
     The other half of the same fix. The leader has assigned, the group is Stable, and one member never asks what it was
     given: its partitions are read by nobody, and its heartbeats say that all is well.
 
-    Right: the time to send SyncGroup goes on in Stable. Who lets it pass is out, and what it had goes to the others.
+    Right: the time limit for SyncGroup still applies when the group is Stable. A member that exceeds it is removed, and its
+    partitions go to the others.
     """
     await kafka.create_topic("orders", 2)
     a, b = (kafka.manual_member("app", "orders", session_timeout_ms=300_000) for _ in range(2))
@@ -71,8 +72,8 @@ async def test_the_leader_leaves_before_it_has_assigned(cluster: RemoteCluster, 
     A chain of consumers that live for a moment: the elected leader leaves before it has assigned anything. The one that led
     next crashed, for its assignor had never been told of an assignment.
 
-    Right: who waits in SyncGroup is told REBALANCE_IN_PROGRESS at once, and another one leads, with no former assignment to
-    go by.
+    Right: members that wait in SyncGroup get REBALANCE_IN_PROGRESS at once, and another member becomes the leader, without
+    a previous assignment.
     """
     await cluster.create_topic(orders, 2)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -92,8 +93,9 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
     The same from the side of the members: the leader's SyncGroup never arrives. The one who follows has waited for nothing,
     and has to lead a group in which it never had an assignment.
 
-    Right: when the leader's time is over it is out, the follower joins again by itself, leads, and takes everything. The
-    other one finds that it is nobody any more, tells its user that all is lost, and comes back.
+    Right: when the leader's time limit is over, it is removed. The follower joins again by itself, becomes the leader, and
+    takes all partitions. The old leader learns that it is no longer a member, reports all its partitions as lost to its
+    application, and joins again.
     """
     await kafka.create_topic("orders", 4)
     how: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
@@ -117,8 +119,8 @@ async def test_a_goodbye_ends_the_own_join(cluster: RemoteCluster, app: str, ord
     of JoinGroup. The answer to the join came all the same, its generation had been cleared meanwhile, and the consumer was a
     member that did not know it.
 
-    Right: LeaveGroup answers the waiting JoinGroup of that member, with UNKNOWN_MEMBER_ID and no id, and the group goes on
-    without it.
+    Right: after LeaveGroup the coordinator responds to the waiting JoinGroup of that member with UNKNOWN_MEMBER_ID and an
+    empty member id, and the group continues without the member.
     """
     await cluster.create_topic(orders, 2)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -139,8 +141,8 @@ async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Cluster)
 
     The client's half. Its SyncGroup is under way when the time between two polls runs out, and it says goodbye.
 
-    Right: it drops the answer to what it has left behind. When its user polls again it joins as a newcomer, and owns in the
-    end what the coordinator thinks it owns.
+    Right: the client ignores the response to a SyncGroup that it sent before it left. With the next poll it joins as a new
+    member, and at the end it owns the partitions that the coordinator has assigned to it.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders", max_poll_interval_ms=60_000)

@@ -1,4 +1,4 @@
-"""Assignors: members that have none in common, members that change theirs, and what sticky promises."""
+"""Assignors: members without a common one, members that change theirs, and the guarantees of the sticky ones."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteClust
     A rolling update changes the assignor, or the library, which has another name for the same one: RoundRobinAssigner here,
     roundrobin there. The new pods end with "Inconsistent group protocol".
 
-    Right: the newcomer is refused, and the group does not notice. The way is two rolling restarts: first all get both names,
-    then the old one is taken away.
+    Right: the new member is refused, and the group is not affected. To change the assignor, do two rolling restarts: first
+    configure both assignors for all members, then remove the old one.
     """
     await cluster.create_topic(orders, 2)
     group = cluster.group(app)
@@ -48,7 +48,8 @@ async def test_a_lone_member_cannot_change_its_assignor_either(cluster: RemoteCl
 
     There is only one consumer, so there should be nobody to disagree with: it joins again, with another assignor.
 
-    Right: it has to agree with what it said itself. It leaves first, or comes with both names for once.
+    Right: its new list must have an assignor in common with its own previous list. It can leave first, or list both
+    assignors for one join.
     """
     await cluster.create_topic(orders, 1)
     a = cluster.manual_member(app, orders, assignors="range")
@@ -70,7 +71,7 @@ async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, order
     The last of the first kind leaves, and the vote is for the cooperative one. Who stayed had given up everything, as an eager
     member does, but remembered what it had and took no notice when it was assigned that again: nobody read those partitions.
 
-    Right: after the change a member is told of all that it is to have, also of what it had before.
+    Right: after the change a member is notified of its whole assignment, including partitions that it had before.
     """
     await cluster.create_topic(orders, 4)
     group = cluster.group(app)
@@ -93,8 +94,8 @@ async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, ord
     A third member joins, and the two others exchange partitions with each other. It leaves, and those who stay are shuffled
     once more.
 
-    Right: who joins takes from those who have most, and the others gain nothing. What somebody leaves behind is shared out,
-    and nobody else loses anything.
+    Right: a joining member gets partitions from the members that have most; the others gain none. The partitions of a
+    leaving member are distributed, and no other member loses a partition.
     """
     await cluster.create_topic(orders, 10)
     how: dict[str, Any] = {"group": app, "topics": orders, "assignors": "cooperative-sticky"}

@@ -68,7 +68,8 @@ def test_the_elder_of_two_with_one_name_ends(kafka_sync: Any) -> None:
     The same `group.instance.id` is configured twice. The elder is fenced; if it joined again, the two would throw each other
     out for ever.
 
-    Right: the younger takes the place and the partitions. The elder's error is fatal: whatever its user does next raises it.
+    Right: the newer member takes over the instance id and the partitions. The older one gets a fatal error, which each of
+    its further calls raises.
     """
     static: dict[str, Any] = {"group_instance_id": "w-1"}
     with confluent(kafka_sync, client_id="elder", **static) as elder:
@@ -98,7 +99,8 @@ def test_a_rolling_restart_is_no_rebalance(kafka_sync: Any) -> None:
 
     A deployment restarts its pods one by one.
 
-    Right: a static member says no goodbye when it is closed, and has its partition again when it is back: nobody rebalances.
+    Right: a static member sends no LeaveGroup when it is closed, and gets the same partition after its restart, without a
+    rebalance.
     """
     with confluent(kafka_sync, group_instance_id="w-0") as stays:
         polled(lambda: len(stays.assignment()) == 2, stays)
@@ -119,7 +121,7 @@ def test_lost_partitions_are_not_revoked(kafka_sync: Any, protocol: str) -> None
 
     Partitions that somebody else had already were "revoked", and the callback committed.
 
-    Right: `on_lost` is told of them, and `on_revoke` is not; then the member joins, and all is well again.
+    Right: the client calls `on_lost` with these partitions, and not `on_revoke`; then it joins again and continues.
     """
     told: list[str] = []
     listener = {
@@ -143,7 +145,7 @@ def test_a_lone_committer_finds_the_coordinator_again(kafka_sync: Any) -> None:
     A consumer with `assign()` only commits: it is no member, and has no heartbeat that would notice. After the coordinator had
     moved nothing made the client look for it, and every commit failed until the next restart.
 
-    Right: the commit itself starts the search.
+    Right: the failed commit itself makes the client look up the coordinator.
     """
     consumer = Consumer({"bootstrap.servers": kafka_sync.address, "group.id": "app", "enable.auto.commit": False})
     consumer.assign([TopicPartition("orders", 0, 0)])
@@ -164,7 +166,7 @@ def test_a_commit_whose_coordinator_goes_is_stored_by_the_next_one(kafka_sync: A
     A commit waits for the replicas of its log when its coordinator goes away, and is answered NOT_COORDINATOR. That was told to
     the user; nothing was stored, and with the next start the record came again.
 
-    Right: the client finds the next coordinator and repeats the commit there.
+    Right: the client finds the new coordinator and repeats the commit there.
     """
     group = kafka_sync.group("app")
     group.move_coordinator(to=1)
@@ -189,7 +191,7 @@ def test_a_restart_is_no_rebalance(kafka_sync: Any) -> None:
 
     After a restart of the only broker consumers came back without partitions, or not at all.
 
-    Right: they connect again, and the group is what it was. Here with kafka-python.
+    Right: the consumers connect again, and the group has not changed. Tested here with kafka-python.
     """
     kafka_sync.produce("orders", b"before")
     consumer = kafka_python.KafkaConsumer(
@@ -253,7 +255,8 @@ def test_no_answer_is_not_no_offset(kafka_sync: Any, first: Callable[[Any], byte
     again (aiokafka 0.14 does); librdkafka 2.16 waits for the partitions for ever after NOT_COORDINATOR. Asked here are those
     that do what is right.
 
-    Right: that is no answer. Ask again, the same broker or the one that coordinates now.
+    Right: such an error says nothing about offsets. The client repeats the request, at the same broker or at the new
+    coordinator.
     """
     kafka_sync.produce("orders", b"done before", b"new")
     before = kafka_sync.manual_member("app", "orders")

@@ -1,4 +1,4 @@
-"""Commits while a group rebalances: what is taken, what is refused, and what a client makes of it."""
+"""Commits during a rebalance: which ones the coordinator accepts, and how clients react to the others."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ async def test_a_commit_that_races_a_rebalance(cluster: RemoteCluster, app: str,
     A worker commits while another one joins. It is answered REBALANCE_IN_PROGRESS, the library makes a CommitFailedError of
     that, and the worker dies, though it is a member as before. Its records are read again.
 
-    Right: the coordinator takes commits of the old generation for as long as members join. Between the answer to JoinGroup and
-    the leader's SyncGroup it says REBALANCE_IN_PROGRESS, and to those who missed the rebalance ILLEGAL_GENERATION. A client
-    finishes the rebalance and commits again what it still has.
+    Right: the coordinator accepts commits of the old generation during the join phase. Between the response to JoinGroup
+    and the leader's SyncGroup it returns REBALANCE_IN_PROGRESS, and to members that missed the rebalance
+    ILLEGAL_GENERATION. A client completes the rebalance and then commits again for the partitions that it still has.
     """
     await cluster.create_topic(orders, 2)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -53,8 +53,8 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     generation arrives in the new one and is answered ILLEGAL_GENERATION. The client took that for "you are out": it dropped
     all its partitions as lost, and joined as if it were new.
 
-    Right: what matters is the generation in which the commit was sent. If the member has a later one by now, the answer is no
-    news to it; it keeps what it has.
+    Right: the client compares the generation in which it sent the commit with its present one. If it has a later generation
+    by now, it ignores the error and keeps its partitions.
     """
     await kafka.create_topic("orders", 4)
     how: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
@@ -84,8 +84,8 @@ async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Cluster) -> None:
     way it did not start to fetch what it was assigned next, and in the end nobody did: a consumer with partitions of which
     it reads none.
 
-    Right: REBALANCE_IN_PROGRESS ends this commit, which the user may try again, and begins a rejoin. What was consumed is
-    committed before the partitions are given up, and then everything goes on.
+    Right: REBALANCE_IN_PROGRESS ends this commit, which the application may repeat, and makes the client join again. The
+    client commits the offsets of consumed records before it gives up the partitions, and continues after the rebalance.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")
@@ -111,7 +111,7 @@ async def test_the_next_owner_begins_where_the_last_one_ended(cluster: RemoteClu
     When the client heard of a rebalance it threw away what it had read and not committed yet, and the next owner read the
     same records again. In a large group that rebalances often, that is most of the work.
 
-    Right: commit before JoinGroup. Until then the old generation is valid, and the coordinator takes the commit.
+    Right: commit before JoinGroup. Until then the old generation is valid, and the coordinator accepts the commit.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await cluster.consumers(1, group=app, topics=orders)
@@ -129,8 +129,8 @@ async def test_a_late_commit_disturbs_nobody(kafka: Cluster) -> None:
     record. The first one finishes and commits: it is not known any more, joins again at once, and in the rebalance that this
     is the commit of the second one fails. The two went on like that for ever.
 
-    Right: the late commit is refused and changes nothing for the others. Only when its user asks for records does the member
-    join again.
+    Right: the late commit is refused and has no effect on the other members. The client joins again only when its
+    application polls.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders", max_poll_interval_ms=10_000)
@@ -156,8 +156,8 @@ async def test_the_last_commit_that_arrives_wins(kafka: Cluster) -> None:
     A commit times out, and the next ones succeed; but the first is still on its way, arrives, and puts the offset back. After
     a restart the records between are read once more. Does the protocol not prevent that?
 
-    Right: it does not. The coordinator compares generations, and no offsets. A client has one commit under way, or closes
-    the connection on which it has given one up.
+    Right: it does not prevent that. The coordinator compares generations, not offsets. A client must have only one commit
+    in flight, or close the connection of a commit that timed out.
     """
     await kafka.create_topic("orders", 1)
     a = kafka.manual_member("app", "orders")

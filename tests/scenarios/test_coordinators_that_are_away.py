@@ -1,4 +1,4 @@
-"""Coordinators that are away: loading, restarting, or behind a network that is gone."""
+"""Coordinators that are unavailable: loading, restarting, or unreachable."""
 
 import pytest
 
@@ -20,7 +20,7 @@ async def test_loading_passes(kafka: Cluster) -> None:
     After a restart the new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for a second or two. The client does not know
     that this passes, and ends.
 
-    Right: ask the same broker again, after a pause that grows.
+    Right: repeat the request at the same broker, with exponential backoff.
     """
     await kafka.create_topic("orders", 2)
     begun_ms = kafka.clock.now_ms()
@@ -41,7 +41,7 @@ async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Cluster) ->
 
     The same for those who are in the group already: a commit that comes while the coordinator loads.
 
-    Right: the commit is refused with a code that says later, the member is what it was, and nobody joins.
+    Right: the commit fails with a retriable error, the member stays a member, and there is no rebalance.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")
@@ -64,8 +64,8 @@ async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
     The cluster was rolled. For a week the consumer logged "Coordinator unknown during heartbeat -- will retry" ten times a
     second and, as a packet trace showed, sent nothing.
 
-    Right: FindCoordinator, for as long as it takes, with a pause. When it succeeds the member finds itself unknown, tells its
-    user that everything is lost, and joins.
+    Right: the client repeats FindCoordinator with a backoff until it succeeds. Then the member gets UNKNOWN_MEMBER_ID,
+    reports its partitions as lost, and joins again.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders", retry_backoff_max_ms=5_000)
@@ -93,8 +93,8 @@ async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
     that is told of the rebalance commits once more, that raises in the background task, and the task is dead: nothing is
     said, and nothing is read any more.
 
-    Right: the first answer, UNKNOWN_MEMBER_ID, makes the partitions lost. A commit that fails does not keep the member from
-    joining, and what it did meanwhile is somebody else's by now.
+    Right: at the first response, UNKNOWN_MEMBER_ID, the partitions are lost. A failed commit does not keep the client from
+    joining again; the records that it processed meanwhile belong to another member by now.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -121,8 +121,8 @@ async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
 
     After a restart of the only broker consumers sit in "querying for coordinator", or come back without partitions.
 
-    Right: a stable group is in the log, with members, generation and assignment. Sessions begin anew when it has been read,
-    so who heartbeats in time notices nothing, however long the broker was away.
+    Right: the log has the stable group with its members, generation and assignment. All sessions start again when the group
+    is loaded, so members that then heartbeat in time notice nothing, however long the broker was down.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -143,7 +143,7 @@ async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(k
 
     The other side of it: the coordinator that comes back cannot know who is still there.
 
-    Right: everybody has a whole session from the load on, and then whoever was not heard of is out.
+    Right: each member has a whole session timeout after the load; members that send no heartbeat in this time are removed.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -166,7 +166,8 @@ async def test_many_commits_lose_their_connection_together(kafka: Cluster) -> No
     A hundred commits were under way when the connection went. Each that was cancelled took the coordinator for dead once
     more, which cancelled the next one …, until the stack of the consumer overflowed.
 
-    Right: each fails once, the coordinator is looked for once, and the last offset can be committed afterwards.
+    Right: each commit fails once, the client looks up the coordinator once, and the last offset can be committed
+    afterwards.
     """
     await kafka.create_topic("orders", 1)
     a = kafka.manual_member("app", "orders")

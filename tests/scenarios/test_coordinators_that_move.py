@@ -1,4 +1,4 @@
-"""Coordinators that move: who asks the old one is told so, and nothing else has happened."""
+"""Coordinators that move: the old one responds NOT_COORDINATOR, and the group does not change."""
 
 import pytest
 
@@ -26,8 +26,8 @@ async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Cluster) -
     old broker and is told NOT_COORDINATOR, until somebody restarts the process. Records are read all the time; hours later
     they are all read again.
 
-    Right: a commit that waits for its replicas is answered NOT_COORDINATOR when the partition goes; whether it was stored
-    nobody knows. The client looks for the coordinator and commits again, in the same generation.
+    Right: a commit that waits for replication gets NOT_COORDINATOR when the partition moves; whether it was stored is
+    unknown. The client looks up the coordinator and commits again, in the same generation.
     """
     await kafka.create_topic("orders", 1)
     a = kafka.manual_member("app", "orders")
@@ -54,7 +54,7 @@ async def test_a_move_is_no_rebalance(kafka: Cluster) -> None:
     On NOT_COORDINATOR the client joined again, or made a new consumer: each time a broker was restarted, all groups that it
     coordinated rebalanced. The code says only that the coordinator is another one.
 
-    Right: look for the coordinator and repeat the request. The generation is the same, and nobody joins.
+    Right: look up the coordinator and repeat the request. The generation is unchanged, and no member has to join again.
     """
     a, b = await kafka.consumers(2, group="app", topics="orders")
     for broker_id in (1, 2, 3):
@@ -78,7 +78,8 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
     The coordinator moves while a newcomer waits in JoinGroup. Its client tries a few times, gives up, and with it the whole
     group: everybody is in the same position.
 
-    Right: who waits is told NOT_COORDINATOR, finds the other broker, joins there, and in the end all have their share.
+    Right: waiting members get NOT_COORDINATOR, find the new coordinator and join there; at the end each has its share of
+    the partitions.
     """
     (a,) = await kafka.consumers(1, group="app", topics="orders")
     b = kafka.manual_member("app", "orders")
@@ -105,8 +106,8 @@ async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Cluster) -> 
     The coordinator moves in the middle of a rebalance. What the members have said so far was never written down, so whoever
     waits in JoinGroup has to hear of it, or it waits for ever.
 
-    Right: waiting JoinGroups are answered NOT_COORDINATOR. The next coordinator knows the generation before, Stable, as it
-    was written; joining begins anew from there.
+    Right: waiting JoinGroup requests get NOT_COORDINATOR. The new coordinator loads the previous generation, which was
+    stored as Stable; the members join again from there.
     """
     await kafka.create_topic("orders", 2)
     a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
@@ -132,8 +133,8 @@ async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Cluster) -> 
     One step later: all have joined, one waits for its assignment, and the leader's SyncGroup never reaches the coordinator
     that has the group by then.
 
-    Right: a waiting SyncGroup is answered NOT_COORDINATOR. The generation that was begun and never assigned was not written
-    either; the members of the one before are still members, and are told so by ILLEGAL_GENERATION.
+    Right: a waiting SyncGroup gets NOT_COORDINATOR. The generation without an assignment was not stored; the members of the
+    previous one are still members, and requests with the lost generation get ILLEGAL_GENERATION.
     """
     await kafka.create_topic("orders", 2)
     a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
@@ -166,7 +167,8 @@ async def test_a_wrong_pointer_is_followed_patiently(kafka: Cluster) -> None:
     FindCoordinator names broker 2, broker 2 answers NOT_COORDINATOR, and so on: after a rolling update the client used a
     connection to another process, or the metadata was old. Some went round without a pause, some never came back.
 
-    Right: each round asks anew, with a pause; the first right answer ends it. If that is soon enough nobody rebalances.
+    Right: the client repeats FindCoordinator with a backoff until it reaches the coordinator. If that happens within the
+    session timeout, there is no rebalance.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")

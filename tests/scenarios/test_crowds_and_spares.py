@@ -1,4 +1,4 @@
-"""Many at once, more than there is work for, and more than there is room for."""
+"""Many members at once, more members than partitions, and more than the group may have."""
 
 import pytest
 
@@ -17,8 +17,8 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
     A deployment of hundreds starts, and each newcomer starts a rebalance of all that are there already: state is moved about
     as often as there are members.
 
-    Right: the first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again if somebody came
-    meanwhile, until the rebalance timeout of the first one: one generation for all.
+    Right: the first rebalance of an empty group waits for `group.initial.rebalance.delay.ms`, and again for the same time
+    if members joined meanwhile, at most until the rebalance timeout of the first member. All join in one generation.
     """
     crew = [kafka.manual_member("app", "orders") for _ in range(20)]
     joining = [member.join() for member in crew[:10]]
@@ -42,7 +42,8 @@ async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
     The same crowd where nobody waits for anybody: a group that has somebody already, and twenty who come one after the other
     while it rebalances.
 
-    Right: whoever comes while members are joining takes part in the same rebalance, so it is not twenty.
+    Right: members that arrive during the join phase take part in the same rebalance, so there are fewer than twenty
+    rebalances.
     """
     (a,) = await kafka.consumers(1, group="app", topics="orders")
     before = a.generation
@@ -63,8 +64,8 @@ async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:
     Four libraries, one story: the spare has nothing to fetch, so it counts as idle, or never heartbeats, and falls out of the
     group. When the active one dies nobody takes over.
 
-    Right: waiting for records is polling. A spare heartbeats for as long as it takes, is assigned nothing, and takes over when
-    it is its turn.
+    Right: waiting for records counts as polling. A spare sends heartbeats all the time, has an empty assignment, and gets
+    partitions when another member leaves.
     """
     crew = await kafka.consumers(3, group="app", topics="orders", heartbeat_interval_ms=15_000)
     await kafka.clock.advance(900)  # three times max.poll.interval.ms
@@ -84,7 +85,8 @@ async def test_the_group_is_full(kafka: Cluster) -> None:
 
     A runaway deployment fills one group until the broker suffers.
 
-    Right: the newcomer gets GROUP_MAX_SIZE_REACHED, which is fatal for it, and nobody else notices. Who leaves makes room.
+    Right: the new member gets GROUP_MAX_SIZE_REACHED, which is a fatal error, and the other members are not affected. When
+    a member leaves, another one can join.
     """
     a, b, c = (kafka.manual_member("app", "orders") for _ in range(3))
     await together(kafka, a, b)
@@ -104,8 +106,9 @@ async def test_an_id_is_no_place_in_a_full_group(kafka: Cluster) -> None:
     A newcomer is given an id first and comes back with it. The limit looked at newcomers only, so whoever had an id slipped
     by; and when a group was too large it was the first one to join again who had to go, each time another one.
 
-    Right: an id is a promise of nothing. Who joins first is in, up to the limit, and the last ones are out, even one that
-    was there before. (Kafka does not look then whether all are there: the generation begins at the rebalance timeout.)
+    Right: a member id guarantees no place. The first members to join are accepted, up to the limit; later ones are refused,
+    even former members. (Kafka then does not check whether all have joined: the generation starts at the rebalance
+    timeout.)
     """
     a, b, c, d = (kafka.manual_member("app", "orders") for _ in range(4))
     await a.rejoin()

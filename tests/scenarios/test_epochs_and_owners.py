@@ -1,4 +1,4 @@
-"""Consumer groups of KIP-848: epochs, and partitions that change hands."""
+"""Consumer groups of KIP-848: epochs, and partitions that move between members."""
 
 import pytest
 
@@ -18,7 +18,8 @@ async def test_a_partition_that_comes_back_before_it_was_given_back(
     A member is told to give partitions back. Before it has, the target changes, and they are its own again. The coordinator
     lost track of whose they were, and gave them to the next one who came: two members read them.
 
-    Right: they are the member's all the time. Whoever comes next gets them when the member says that it has given them back.
+    Right: the member stays their owner throughout. Another member gets them only when this one has confirmed that it has
+    revoked them.
     """
     await cluster.create_topic(orders, 4)
     (a,) = await joined(cluster, app, orders, "a")
@@ -46,8 +47,8 @@ async def test_who_waits_has_time(kafka: Cluster) -> None:
 
     The rebalance timeout ran for every member that was not done, also for those who only waited for partitions of others.
 
-    Right: it runs for the member that has to give something back, and for nobody else. When it is over that member is out,
-    although it heartbeats, and the others get what it had.
+    Right: it applies only to members that have partitions to revoke. When it is over, such a member is removed even though
+    it sends heartbeats, and the others get its partitions.
     """
     await kafka.create_topic("orders", 2)
     async with RemoteCluster(kafka.address) as cluster:
@@ -76,8 +77,9 @@ async def test_a_lost_answer_is_no_reason_to_be_fenced(cluster: RemoteCluster, a
     On a poor network heartbeats are repeated, and the broker answers that the member is fenced, much too often: the answer
     that told it its new epoch was lost, so it comes with the one before.
 
-    Right: the coordinator remembers the epoch before. It is good for a member that says what it owns, if that is all its
-    own; for one that does not say, it is not, and the member has to begin anew.
+    Right: the coordinator remembers the previous epoch. It accepts a heartbeat with that epoch if the member reports its
+    owned partitions and all of them are assigned to it. Without the owned partitions the member is fenced and must join
+    again.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await joined(cluster, app, orders, "a")
@@ -98,7 +100,7 @@ async def test_who_is_fenced_begins_anew_under_its_own_name(cluster: RemoteClust
 
     A member that was fenced joined with epoch 0, as it should, and was fenced for that, too: for ever.
 
-    Right: epoch 0 is always good. The member is what it was, with its partitions, and the group does not change.
+    Right: epoch 0 is always accepted. The member keeps its partitions, and the group does not change.
     """
     await cluster.create_topic(orders, 2)
     a, b = await joined(cluster, app, orders, "a", "b")
@@ -117,8 +119,8 @@ async def test_who_says_everything_is_told_everything(cluster: RemoteCluster, ap
     Whether an answer has the assignment depended on the owned partitions in the request alone. These are also there when a
     member has given something back; and a member that says everything, since it is not sure of anything, was not told.
 
-    Right: the assignment comes with the answer to a request with timeout, subscription and owned partitions, and if it is
-    new. Otherwise it is null, which means: as before.
+    Right: a response contains the assignment if it has changed, or if the request contains the rebalance timeout, the
+    subscription and the owned partitions. Otherwise the assignment is null, which means that it is unchanged.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await joined(cluster, app, orders, "a")
@@ -138,8 +140,8 @@ async def test_nothing_to_have_is_an_assignment(cluster: RemoteCluster, app: str
     Two partitions, three members: the third one has nothing to do. Its client finds that nothing changed, and says that it
     still waits for an assignment. A deployment waits for it to be ready.
 
-    Right: the coordinator says an empty assignment, which is not null. The member has arrived, and gets a partition when
-    another one leaves.
+    Right: the coordinator returns an empty assignment, which is not null. The member is Stable, and gets a partition when
+    another member leaves.
     """
     await cluster.create_topic(orders, 2)
     a, b = await joined(cluster, app, orders, "a", "b")
@@ -160,7 +162,7 @@ async def test_what_is_balanced_stays(cluster: RemoteCluster, app: str, orders: 
     With more members than partitions, those that come first in the assignor's order had to have one more than others. Who
     joined could take a partition away from a member, although all was balanced.
 
-    Right: any member may have one more. Who owns a partition keeps it.
+    Right: any member may have one partition more than others. A member that owns a partition keeps it.
     """
     await cluster.create_topic(orders, 1)
     (owner,) = await joined(cluster, app, orders, "m1")
@@ -178,8 +180,8 @@ async def test_a_topic_made_anew_is_another_topic(cluster: RemoteCluster, app: s
     A topic is deleted and made anew with the same name. Clients that go by the name read on where they were in the old one,
     and commit that.
 
-    Right: an assignment has ids of topics. The member is told to give back the partitions of the old id, and then has those
-    of the new one; what was committed for the old topic is gone.
+    Right: an assignment contains topic ids. The member has to revoke the partitions of the old id and then gets those of
+    the new one. The offsets committed for the old topic are deleted.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await joined(cluster, app, orders, "a")
@@ -200,7 +202,8 @@ async def test_an_empty_group_is_behind_itself(cluster: RemoteCluster, app: str,
     When the last member leaves, the epoch of the group grows, and that of its assignment does not: nobody computes one for
     no members. Tools that compare the two see a group that is never done.
 
-    Right: up to Kafka 4.3 it is so. The group is Empty, whatever its epochs are, and the next member begins one epoch later.
+    Right: up to Kafka 4.3 this is the actual behaviour. The group is Empty, whatever its epochs are, and the next member
+    joins at the next epoch.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await joined(cluster, app, orders, "a")
@@ -221,8 +224,8 @@ async def test_a_coordinator_reads_its_log_in_the_middle_of_a_change(kafka: Clus
     A coordinator that took a group over could not read its log: a partition was given to somebody before the record that
     took it from its former owner. The partition of the log stayed without a coordinator.
 
-    Right: what the records say in the end counts. A member that has yet to give something back still has to, and nobody gets
-    it before.
+    Right: the state after the last record counts. A member that has partitions to revoke still has to revoke them, and no
+    other member gets them before.
     """
     await kafka.create_topic("orders", 4)
     async with RemoteCluster(kafka.address) as cluster:

@@ -1,4 +1,4 @@
-"""Producers that are fenced, zombies that write on, and epochs that get lost."""
+"""Fenced producers, zombies that continue to write, and lost epochs."""
 
 import pytest
 
@@ -24,8 +24,8 @@ async def test_a_late_batch_does_not_begin_anything(
     A batch is late, its producer gives up and aborts, and then the batch arrives. The broker took it for the beginning of
     another transaction, which nobody would ever end: who reads what is committed came no further than that.
 
-    Right: the leader asks the coordinator whether the partition is in the transaction, which it is not any more. With KIP-890
-    the epoch is not even right, since each transaction has its own.
+    Right: the leader of the partition asks the transaction coordinator whether the partition is part of the transaction,
+    and it is not any more. With KIP-890 the epoch is wrong, too, since each transaction has its own.
     """
     await cluster.create_topic(orders)
     producer = cluster.manual_producer(app, version=version)
@@ -48,8 +48,9 @@ async def test_a_successor_ends_what_was_open(cluster: RemoteCluster, app: str, 
     A service crashes in a transaction and starts again. Its first request is refused with CONCURRENT_TRANSACTIONS, and it
     crashes again, until the transaction has timed out.
 
-    Right: that refusal says that the open transaction is being aborted, on behalf of who asks. Ask again: that takes a moment,
-    and no timeout. Whoever had the transactional id before is fenced, and what it wrote is never read.
+    Right: this error means that the open transaction is being aborted for the new producer. Repeat the request: the abort
+    takes a moment and not a whole timeout. The former producer of this transactional id is fenced, and read-committed
+    consumers never see its records.
     """
     await cluster.create_topic(orders)
     crashed, restarted = cluster.manual_producer(app), cluster.manual_producer(app)
@@ -74,7 +75,8 @@ async def test_two_with_one_transactional_id_fence_each_other(cluster: RemoteClu
     fences the successor, and is fenced in turn. What was in the transaction that was fenced is skipped: the offset that is
     committed after it says that it was done.
 
-    Right: who is fenced has lost its partitions, too. It stops, and begins anew at the offset that is committed.
+    Right: a fenced producer has lost its input partitions, too. The application stops, and continues from the committed
+    offset.
     """
     await cluster.create_topic(orders)
     first = cluster.manual_producer(app)
@@ -102,8 +104,8 @@ async def test_a_member_of_an_older_generation_commits_nothing(cluster: RemoteCl
     A member works on a record for so long that it is somebody else's by the time it commits the offset in its transaction. Each
     has a transactional id of its own, so no producer is fenced, both commit, and the record is worked on twice.
 
-    Right: a commit that says member and generation is refused if they are old (KIP-447), and the transaction is to be aborted.
-    One that does not say them, as older clients and aiokafka's, is not looked at: it counts.
+    Right: TxnOffsetCommit with an old generation or an unknown member is refused (KIP-447), and the transaction must be
+    aborted. Without member and generation, as older clients and aiokafka send it, it is not checked and is accepted.
     """
     await cluster.create_topic(orders)
     where = (orders, 0)
@@ -136,9 +138,9 @@ async def test_a_commit_after_the_timeout(kafka: Cluster, version: int, committi
     A transaction takes longer than `transaction.timeout.ms`. Its producer is alone, and is told that it was fenced by another
     one, or, with KIP-890, that its transaction is in a wrong state, which clients take for a bug that ends them.
 
-    Right: the coordinator has aborted the transaction, with the next epoch. Nothing of it is read. Up to 4.3 a commit is
-    answered INVALID_TXN_STATE if the client knows KIP-890; an abort is answered as if it came in time, and the producer goes
-    on. A client that does not know it has to ask for another epoch.
+    Right: the coordinator has aborted the transaction and increased the epoch. Read-committed consumers see none of its
+    records. Up to Kafka 4.3, if the client supports KIP-890, a commit gets INVALID_TXN_STATE, while an abort succeeds as if
+    it came in time, and the producer continues. A client without KIP-890 has to get a new epoch with InitProducerId.
     """
     producer = kafka.manual_producer("billing", version=version)
     await begun(producer, transaction_timeout_ms=10_000)
@@ -164,8 +166,9 @@ async def test_a_lost_answer_to_a_commit(cluster: RemoteCluster, app: str, order
     The answer to EndTxn is lost, and with KIP-890 the producer's next epoch with it. It asks again with the epoch that it has,
     which is old by now; or it gives up and aborts, as if nothing were committed.
 
-    Right: the same question in the epoch before is a repetition. It is answered again, with the same next epoch, and changes
-    nothing. An abort of what is committed is INVALID_TXN_STATE: ask again for what was asked for first.
+    Right: the same EndTxn with the previous epoch is a retry. It gets the same response, with the same next epoch, and
+    changes nothing. An abort after the commit gets INVALID_TXN_STATE: the producer must repeat the request that it sent
+    first.
     """
     await cluster.create_topic(orders)
     producer = cluster.manual_producer(app)
@@ -189,8 +192,8 @@ async def test_a_transaction_without_anything(cluster: RemoteCluster, app: str, 
     The only record of a transaction is too large and never sent. With KIP-890 a transaction begins on the broker with its
     first record: the commit failed, as there was nothing to commit, and so did the next transaction.
 
-    Right: a producer that has sent nothing commits nothing. Aborting is always good: the broker aborts an empty transaction,
-    and the next one has the next epoch.
+    Right: a producer that has sent nothing does not send a commit. An abort is always accepted: the broker aborts the empty
+    transaction, and the next one has the next epoch.
     """
     await cluster.create_topic(orders)
     producer = cluster.manual_producer(app)
@@ -215,8 +218,8 @@ async def test_a_transactional_id_that_was_idle_for_a_week(kafka: Cluster) -> No
     A service had nothing to send for `transactional.id.expiration.ms`, which is seven days. From then on every send fails, for
     as long as it lives, and each time with the same producer.
 
-    Right: the id is forgotten, also for a producer that would go on with what it has. Only a new producer helps. It has another
-    producer id, so nobody can tell any more whether the old one was a zombie: that is why the error is fatal.
+    Right: the transactional id has expired, even if a producer still uses it. Only a new producer helps. It gets another
+    producer id, so the old producer could not be recognised as a zombie: therefore the error is fatal.
     """
     producer = kafka.manual_producer("billing")
     await begun(producer)
@@ -241,7 +244,7 @@ async def test_a_fence_that_cannot_be_stored_costs_one_epoch(kafka: Cluster) -> 
     Too few replicas are in sync to store that a producer is fenced. A client asks again and again, and each time the epoch
     grew: after half an hour there was none left, and no producer could be fenced any more.
 
-    Right: whoever asks is told to come back, and the epoch is in the end what it would be without any failure.
+    Right: each request gets a retriable error, and the epoch at the end is the same as without any failure.
     """
     crashed, restarted = kafka.manual_producer("billing"), kafka.manual_producer("billing")
     await begun(crashed)

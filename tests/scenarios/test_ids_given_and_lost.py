@@ -1,4 +1,4 @@
-"""Member ids: given, thrown away, forgotten, and unknown for ever."""
+"""Member ids: assigned, dropped, forgotten and unknown."""
 
 import pytest
 
@@ -19,8 +19,8 @@ async def test_a_newcomer_comes_back_with_its_id(cluster: RemoteCluster, app: st
     A client whose first JoinGroup times out tries again, and is one more member each time. Groups grew without bound, and
     each of those ghosts held up every rebalance until its session was over.
 
-    Right: who joins without an id is told MEMBER_ID_REQUIRED and an id, and nothing else has happened; with that id it becomes
-    a member (KIP-394). A static member has a name already and needs no second step.
+    Right: JoinGroup without a member id gets MEMBER_ID_REQUIRED and a member id, and does not change the group; JoinGroup
+    with that id adds the member (KIP-394). A static member needs no second step, since its instance id identifies it.
     """
     await cluster.create_topic(orders, 1)
     a = cluster.manual_member(app, orders)
@@ -43,8 +43,8 @@ async def test_before_there_were_ids_a_second_try_was_a_second_member(
 
     The same, with a client from before: JoinGroup in version 3.
 
-    Right: for its sake the coordinator still makes a member of whoever asks; the ghost that comes of a second try is only gone
-    when it leaves or its session is over.
+    Right: for such clients the coordinator still adds a member for each JoinGroup without an id. The extra member of a
+    retry stays until it leaves or its session times out.
     """
     await cluster.create_topic(orders, 1)
     ghost, second_try = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -64,8 +64,8 @@ async def test_an_abandoned_id_holds_the_group_up(kafka: Cluster) -> None:
     the first one was given. The coordinator waits for the one that never comes back: the whole group stands still for exactly
     45 seconds.
 
-    Right: a client comes back with the id it was given, however old the request. The coordinator lets such an id go after the
-    session timeout that came with it, no earlier, and ends the rebalance in that moment.
+    Right: a client joins with the member id that it got, even if the response belongs to an older request. The coordinator
+    drops an unused id after the session timeout of its request, not earlier, and completes the rebalance at that moment.
     """
     await kafka.create_topic("orders", 2)
     a = kafka.manual_member("app", "orders", session_timeout_ms=300_000, rebalance_timeout_ms=300_000)
@@ -89,7 +89,8 @@ async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: RemoteClu
     The first version of KIP-394 forgot those who have an id and have not come back yet: such a consumer could not leave, and a
     rebalance did not end when the last of them joined, left, or ran out of time.
 
-    Right: LeaveGroup of an id that was only given is NONE, and if nobody else is missing, everybody who waits is answered.
+    Right: LeaveGroup with an id that has not joined yet returns NONE. If no other member is missing, all waiting members
+    get their responses.
     """
     await cluster.create_topic(orders, 1)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -112,8 +113,8 @@ async def test_a_newcomer_waits_five_minutes_at_most(kafka: Cluster) -> None:
     Somebody has a huge rebalance timeout and does not join again. Each newcomer gives up after its request timeout and comes
     again, as one more member. The first cure for that forgot a timer, and then a rebalance did not end at all.
 
-    Right: a first JoinGroup that has waited for 300 seconds is answered UNKNOWN_MEMBER_ID, with no id: start over. The
-    rebalance goes on without it.
+    Right: the first JoinGroup of a member gets UNKNOWN_MEMBER_ID, without an id, after it has waited for 300 seconds; the
+    client starts again. The rebalance continues without it.
     """
     await kafka.create_topic("orders", 1)
     slow = kafka.manual_member("app", "orders", session_timeout_ms=1_800_000, rebalance_timeout_ms=900_000)
@@ -137,8 +138,8 @@ async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: RemoteCluster,
     A member is thrown out in the middle of a rebalance. A commit that is answered UNKNOWN_MEMBER_ID makes it forget its id and
     its generation while a JoinGroup is under way; then it syncs as generation -1, or heartbeats with the dead id for ever.
 
-    Right: a dead id is unknown to every API and never comes to life again. Who was told so forgets what was under way, and
-    joins once, without an id. A generation that was never begun is an illegal one.
+    Right: every API returns UNKNOWN_MEMBER_ID for the id of a removed member. The client drops its requests in flight and
+    joins once, without an id. A generation that does not exist yet is an illegal one.
     """
     await cluster.create_topic(orders, 2)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -165,8 +166,8 @@ async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Cluster) -> None:
     SyncGroup is answered UNKNOWN_MEMBER_ID. The client counts that as one failed try of the same request, tries some more, and
     then the consumer ends for good.
 
-    Right: join again, as a newcomer. If the coordinator should still have the old id, that ghost costs the group one session
-    timeout, and no more.
+    Right: join again as a new member. If the coordinator still has the old id, it delays the group by one session timeout
+    at most.
     """
     await kafka.create_topic("orders", 2)
     kafka.faults.when("SyncGroup").refuse("UNKNOWN_MEMBER_ID")
@@ -187,7 +188,8 @@ async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
     A member that missed a rebalance is told ILLEGAL_GENERATION. One client ended for that; another forgot its id as well, came
     as a newcomer, and the coordinator waited for the old one until its session was over.
 
-    Right: the partitions are lost, the id is not. JoinGroup with it, and there is no ghost.
+    Right: the partitions are lost, the member id is still valid. If the client joins with it, no unused member is left
+    behind.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")

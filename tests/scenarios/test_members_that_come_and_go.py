@@ -1,4 +1,4 @@
-"""Consumer groups of KIP-848: members that come, go, and come back under a name."""
+"""Consumer groups of KIP-848: members that join, leave, and return under an instance id."""
 
 import pytest
 
@@ -21,7 +21,8 @@ async def test_a_member_is_one_member_however_often_it_joins(cluster: RemoteClus
     The answer to the first heartbeat is lost, and the client joins again. The coordinator made an id for each: a member that
     nobody is has half of the partitions until its session is over.
 
-    Right: clients make their ids, and who joins twice is one member. With the old version of the API it is two.
+    Right: clients generate their own member ids, so a client that joins twice is one member. With version 0 of the API it
+    is two.
     """
     await cluster.create_topic(orders, 2)
     await assigns_at_once(cluster, app)
@@ -47,7 +48,8 @@ async def test_who_is_closed_before_it_was_answered_can_leave(cluster: RemoteClu
     A consumer is closed before the answer to its first heartbeat is there. It does not know its id, its goodbye names nobody,
     and the group waits for its session to end.
 
-    Right: a goodbye without an id is refused. Who makes its own id can always say it, and the group is empty at once.
+    Right: a heartbeat that leaves without a member id is refused. A client that generates its own id can always leave, and
+    the group is empty at once.
     """
     await cluster.create_topic(orders, 2)
     await assigns_at_once(cluster, app)
@@ -72,8 +74,8 @@ async def test_a_goodbye_while_a_heartbeat_is_under_way(cluster: RemoteCluster, 
     A consumer leaves while a heartbeat of it is under way. What that is answered does not count any more for the client, and
     the last commit goes out with an epoch that is over.
 
-    Right: the goodbye needs no epoch, and is good once. A heartbeat that comes after it finds no member, and while others
-    are there a commit does neither.
+    Right: a heartbeat that leaves the group is accepted with any epoch, but only once. A later heartbeat gets
+    UNKNOWN_MEMBER_ID, and so does a commit while the group has other members.
     """
     await cluster.create_topic(orders, 2)
     a, b = await joined(cluster, app, orders, "a", "b")
@@ -91,8 +93,8 @@ async def test_a_static_member_says_its_name_when_it_goes(cluster: RemoteCluster
     A static member left for now without saying its instance id, and nobody looked at the answer. When it was back under
     another member id, its name was taken.
 
-    Right: the goodbye for now is refused without the name. With it, the next process has the place, the partitions and the
-    epoch at once, and the others notice nothing.
+    Right: leaving temporarily (epoch -2) without the instance id is refused. With it, the next process gets the place, the
+    partitions and the epoch at once, and the other members are not affected.
     """
     await cluster.create_topic(orders, 2)
     (b,) = await joined(cluster, app, orders, "b")
@@ -116,8 +118,8 @@ async def test_a_name_that_is_taken_is_not_taken_over(cluster: RemoteCluster, ap
 
     Two processes have the same instance id. In classic groups the younger one takes the place, and the elder is fenced.
 
-    Right: here the elder keeps it, and the younger is told UNRELEASED_INSTANCE_ID until the elder has left or its session
-    is over.
+    Right: here the older process keeps the instance id. The newer one gets UNRELEASED_INSTANCE_ID until the older one has
+    left or its session has timed out.
     """
     await cluster.create_topic(orders, 1)
     await assigns_at_once(cluster, app)
@@ -138,7 +140,7 @@ async def test_who_lost_its_name_is_fenced(cluster: RemoteCluster, app: str, ord
     A static member is removed by an administrator, and another one joins under its instance id. The client had not thought
     of the code that it is told, and ended all the same, by luck.
 
-    Right: FENCED_INSTANCE_ID, and that is final: joining again does not help while the name is another one's.
+    Right: FENCED_INSTANCE_ID is a fatal error: joining again does not help while another member has the instance id.
     """
     await cluster.create_topic(orders, 1)
     await assigns_at_once(cluster, app)
@@ -161,8 +163,8 @@ async def test_a_full_group_has_no_room_for_who_was_there(kafka: Cluster) -> Non
     A group is as large as it may be. A static member is restarted, and comes back under a new member id into its own place:
     it is told that there is no room.
 
-    Right: up to Kafka 4.3 it is so, for the size is looked at before the name. Under its old member id it may come back, and
-    so it may when its session is over.
+    Right: up to Kafka 4.3 this is the actual behaviour, because the group size is checked before the instance id. With its
+    old member id the member can return, and with a new one when its old session has timed out.
     """
     async with RemoteCluster(kafka.address) as cluster:
         await assigns_at_once(cluster, "app")
@@ -192,7 +194,7 @@ async def test_an_asterisk_is_not_a_wildcard(cluster: RemoteCluster, app: str, o
     ``^topic*`` found ``topic-1`` as long as clients looked for themselves, with the regular expressions of C, anywhere in the
     name. With the new protocol it finds nothing, and no error says so.
 
-    Right: the coordinator looks, with RE2, and the whole name has to match: ``^topic.*`` it is.
+    Right: the coordinator evaluates the pattern with RE2, and it must match the whole name: use ``^topic.*``.
     """
     await cluster.create_topic(f"{orders}-topic-1", 2)
     await assigns_at_once(cluster, app)
@@ -214,8 +216,8 @@ async def test_a_pattern_that_is_none(cluster: RemoteCluster, app: str, orders: 
 
     The pattern is compiled by the broker, long after the user has written it. What was wrong with it has to come back.
 
-    Right: INVALID_REGULAR_EXPRESSION, with the pattern and the reason. The group does not change, and there is none if there
-    was none.
+    Right: the error INVALID_REGULAR_EXPRESSION contains the pattern and the reason. The group does not change, and none is
+    created.
     """
     await cluster.create_topic(orders, 1)
     a = ConsumerMember(cluster, app, None, "a")
@@ -232,7 +234,7 @@ async def test_an_assignor_that_the_broker_has_not(cluster: RemoteCluster, app: 
 
     ``group.remote.assignor`` is the name of an assignor of the broker. Names of the client's assignors are no such names.
 
-    Right: UNSUPPORTED_ASSIGNOR, and the message says which there are. Nothing is joined.
+    Right: the error UNSUPPORTED_ASSIGNOR lists the assignors of the broker. The member does not join.
     """
     await cluster.create_topic(orders, 1)
     a = ConsumerMember(cluster, app, [orders], "a")
@@ -250,8 +252,8 @@ async def test_an_old_tool_says_that_the_group_is_dead(cluster: RemoteCluster, a
 
     Consumers read happily, and a user interface shows their group as dead, with no members.
 
-    Right: DescribeGroups knows classic groups only, and calls others Dead. ListGroups says of which type a group is, and
-    ConsumerGroupDescribe describes it.
+    Right: DescribeGroups supports only classic groups, and returns Dead for others. ListGroups returns the type of each
+    group, and ConsumerGroupDescribe describes consumer groups.
     """
     await cluster.create_topic(orders, 1)
     (a,) = await joined(cluster, app, orders, "a")

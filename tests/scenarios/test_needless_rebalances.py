@@ -1,4 +1,4 @@
-"""Rebalances that nobody needs, and members that pay for those of others."""
+"""Unnecessary rebalances, and members that are affected by those of others."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def test_who_is_closing_does_not_join_again(kafka: Cluster) -> None:
     During a deployment a consumer that is shutting down, and waits for its handlers, hears of a rebalance. It joins, is given
     partitions, and leaves: one more rebalance for everybody, and each one that closes causes the next.
 
-    Right: after closing has begun there is no JoinGroup any more: finish, commit, LeaveGroup.
+    Right: a closing consumer sends no JoinGroup any more: it finishes its records, commits, and sends LeaveGroup.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -45,8 +45,8 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
     after the session timeout, although the rebalance timeout would have let it finish; its last commits are refused, and
     what it did is done again by somebody else.
 
-    Right: heartbeats go on until JoinGroup is sent. They are answered REBALANCE_IN_PROGRESS, and they count. The group waits
-    for the rebalance timeout.
+    Right: the client sends heartbeats until it sends JoinGroup. Their response is REBALANCE_IN_PROGRESS, but they keep the
+    session alive. The group waits until the rebalance timeout.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")  # session 45 s, max.poll.interval 300 s
@@ -74,8 +74,9 @@ async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Clu
 
     One consumer of many restarts, and all others stand still for half a minute, twice. Why does everybody pay?
 
-    Right: a dynamic member that goes and comes is two changes of the group. If it is back before the others have joined
-    again, they are one rebalance; and nobody waits longer than the slowest heartbeat.
+    Right: leaving and joining again are two changes of the group. If a dynamic member joins again before the others have
+    joined, both are part of one rebalance; the group waits only until the member with the longest heartbeat interval has
+    joined.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -96,7 +97,7 @@ async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, 
 
     What a restart costs when it takes its time, on any broker.
 
-    Right: one generation without it and one with it, and in each of them everything has an owner.
+    Right: there is one generation without the member and one with it, and in both each partition has an owner.
     """
     await cluster.create_topic(orders, 4)
     a, b = await cluster.consumers(2, group=app, topics=orders)

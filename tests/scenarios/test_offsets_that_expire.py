@@ -1,4 +1,4 @@
-"""Offsets that expire: what time takes away, from whom, and when not."""
+"""The expiration of offsets: when they are deleted, and which ones are kept."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ async def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
     A batch consumer runs once in a while. When it comes back its offsets are gone: with `earliest` it reads everything again,
     with `latest` it skips what came meanwhile, and nobody says a word.
 
-    Right: an empty group keeps its offsets for `offsets.retention.minutes` *since it became empty*. Then they go, and the
-    group with them.
+    Right: an empty group keeps its offsets for `offsets.retention.minutes` *since it became empty*. Then the offsets and
+    the group are deleted.
     """
     a = kafka.manual_member("app", "orders", session_timeout_ms=1_800_000)
     await a.rejoin()
@@ -45,7 +45,7 @@ async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Cluster) -> N
 
     What helps the batch consumer: it need not commit anything new, only be there.
 
-    Right: each time the group becomes empty the whole retention begins again, however old the commit is.
+    Right: each time the group becomes empty, the retention time starts again, however old the commit is.
     """
     a = kafka.manual_member("app", "orders")
     await a.rejoin()
@@ -68,7 +68,7 @@ async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Cluster) -> Non
     A topic without traffic: there was nothing to commit, so the offsets grew old and were deleted under a living consumer, and
     its next restart began at the wrong end.
 
-    Right: while the group is Stable, the offsets of topics that it subscribes to do not expire. Those of others do.
+    Right: while the group is Stable, offsets of topics that it subscribes to do not expire. Offsets of other topics do.
     """
     (a,) = await kafka.consumers(1, group="app", topics="orders", heartbeat_interval_ms=30_000)
     a.commit({P0: 5, ("old", 0): 7})
@@ -86,8 +86,8 @@ async def test_nothing_expires_during_a_rebalance(kafka: Cluster) -> None:
     The cleanup ran while a group was rebalancing, found that nobody subscribed to anything, and deleted the offsets of a
     living group.
 
-    Right: only groups that are Stable or Empty lose offsets, however long a rebalance takes, and then only those of topics
-    that nobody subscribes to.
+    Right: only offsets of groups that are Stable or Empty expire, however long a rebalance takes; in a Stable group only
+    those of topics to which no member subscribes.
     """
     long: dict[str, Any] = {"session_timeout_ms": 900_000, "rebalance_timeout_ms": 900_000}
     a, b = (kafka.manual_member("app", "orders", **long) for _ in range(2))

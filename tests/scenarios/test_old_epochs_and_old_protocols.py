@@ -1,4 +1,4 @@
-"""Consumer groups of KIP-848: commits of an epoch that is over, and members of the classic protocol beside new ones."""
+"""Consumer groups of KIP-848: commits with an old epoch, and members of the classic protocol in the same group."""
 
 import pytest
 
@@ -16,8 +16,8 @@ async def test_a_commit_of_the_epoch_before(cluster: RemoteCluster, app: str, or
     A member commits while its group changes. Its epoch has grown meanwhile, and the commit is refused as stale, hundreds of
     times a day, although the partition was the member's all the time.
 
-    Right: since Kafka 4.3 the coordinator knows since which epoch a member has each partition, and takes every commit that
-    is not older. A partition that the member has only since then is refused, and everything with it.
+    Right: since Kafka 4.3 the coordinator stores for each partition the epoch at which the member got it, and accepts
+    commits with this or a later epoch. If one partition of a commit was assigned later, the whole commit is refused.
     """
     await cluster.create_topic(orders, 3)
     a, b = await joined(cluster, app, orders, "a", "b")
@@ -42,7 +42,8 @@ async def test_a_stale_epoch_is_not_no_offset(cluster: RemoteCluster, app: str, 
     A member asks for its offsets while the group changes, and is told STALE_MEMBER_EPOCH. The client takes that for no
     offset, and begins at the end of the log. Another one asks again with the same epoch, as fast as it can.
 
-    Right: it says nothing of offsets. Heartbeat, and ask again with the epoch that this tells.
+    Right: this error says nothing about offsets. The client sends a heartbeat, and repeats the request with the epoch in
+    the response.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await joined(cluster, app, orders, "a")
@@ -64,8 +65,8 @@ async def test_members_of_the_new_protocol_commit_in_its_version(cluster: Remote
 
     The field of the generation now is that of the epoch, too, and what a client makes of the codes depends on which it meant.
 
-    Right: a member of the consumer protocol commits with version 9 or later. With an earlier one it is told
-    UNSUPPORTED_VERSION, and is no worse off for it.
+    Right: a member of the consumer protocol commits with version 9 or later. With an earlier version it gets
+    UNSUPPORTED_VERSION, and stays a member.
     """
     await cluster.create_topic(orders, 1)
     (a,) = await joined(cluster, app, orders, "a")
@@ -82,8 +83,9 @@ async def test_a_classic_group_becomes_a_consumer_group(cluster: RemoteCluster, 
 
     Members are restarted one by one with ``group.protocol=consumer``, and both kinds are in the group meanwhile.
 
-    Right: the first new one turns the group into a consumer group. The coordinator assigns for all, and tells the old ones
-    by REBALANCE_IN_PROGRESS to join again; nobody has a partition of somebody else's meanwhile.
+    Right: the first member of the new protocol turns the group into a consumer group. The coordinator computes the
+    assignment for all members, and makes the classic ones join again with REBALANCE_IN_PROGRESS. No partition has two
+    owners at any time.
     """
     await cluster.create_topic(orders, 4)
     await assigns_at_once(cluster, app)
@@ -112,8 +114,8 @@ async def test_a_consumer_group_becomes_a_classic_group_again(cluster: RemoteClu
     An upgrade is taken back: the members of the new protocol leave, those of the classic one stay. The records of both kinds
     are in the log then.
 
-    Right: when the last of the new ones leaves, the group is a classic one, in which the others rebalance as ever. Its
-    offsets are what they were.
+    Right: when the last member of the new protocol leaves, the group becomes a classic one, whose members rebalance as
+    usual. Its offsets are kept.
     """
     await cluster.create_topic(orders, 2)
     await assigns_at_once(cluster, app)
@@ -138,7 +140,8 @@ async def test_an_old_static_member_is_replaced_by_a_new_one(cluster: RemoteClus
     A static member of the classic protocol says no goodbye when it is restarted. With the new protocol it came back into a
     name that was not released, and had to wait for the session of its former self.
 
-    Right: a classic member is replaced at once, by whom it may be; its successor has its partitions.
+    Right: a static member of the classic protocol is replaced at once, by a member of either protocol, and the new member
+    gets its partitions.
     """
     await cluster.create_topic(orders, 2)
     await assigns_at_once(cluster, app)

@@ -1,4 +1,4 @@
-"""What an open transaction keeps others from: their records, their offsets, their next transaction."""
+"""Open transactions: the records, offsets and transactions that have to wait for them."""
 
 from typing import Any
 
@@ -44,8 +44,8 @@ async def test_a_new_transactional_id_with_each_start(kafka: Cluster) -> None:
     from then on is in the log. Who reads what is committed sees none of it for some minutes: the consumers seem to be asleep,
     and who reads up to where the log ends for them believes that this was all.
 
-    Right: the log ends for such a reader where the oldest open transaction begins, until that has timed out. A transactional
-    id that stays the same ends it at once, with the first request after the start.
+    Right: for a read-committed consumer the log ends at the start of the oldest open transaction, until that one has timed
+    out. With a constant transactional id, the first request of the restarted producer aborts it at once.
     """
     async with RemoteCluster(kafka.address) as cluster:
         crashed, restarted = kafka.manual_producer("writer-1a2b"), kafka.manual_producer("writer-3c4d")
@@ -78,8 +78,9 @@ async def test_offsets_that_may_still_change(cluster: RemoteCluster, app: str, o
     A member dies between sending its offsets and committing its transaction. Who gets its partitions asks where to begin, is
     told UNSTABLE_OFFSET_COMMIT, and gives up; or takes it for having no offset, and begins at the beginning.
 
-    Right: wait, and ask again. What is pending will be committed or aborted, at the latest by its timeout; what was committed
-    before is still there. A producer with the same transactional id ends it at once.
+    Right: wait and repeat the request. Pending offsets are committed or aborted at the latest when the transaction times
+    out; the offsets committed before are still there. A producer with the same transactional id aborts the transaction at
+    once.
     """
     await cluster.create_topic(orders)
     where = (orders, 0)
@@ -108,9 +109,9 @@ async def test_the_next_transaction_comes_too_early(kafka: Cluster, version: int
     A commit is answered, the next transaction begins at once, and its first request is refused with CONCURRENT_TRANSACTIONS. A
     client that waits for its usual 100 ms then does ten transactions in a second; one that takes it for an error does none.
 
-    Right: the answer to EndTxn says that it is decided. The partitions are told after that, and until they all know, the
-    producer has to wait a little and ask again; with KIP-890 the broker does that for it, for 100 ms. Nothing of what was
-    committed is in doubt.
+    Right: the response to EndTxn means that the outcome is decided and stored. The markers are written to the partitions
+    after that; until then the producer has to wait a little and repeat its request. With KIP-890 the broker waits for it,
+    up to 100 ms. The commit itself is not in doubt.
     """
     producer = kafka.manual_producer("billing", version=version)
 
@@ -151,8 +152,8 @@ async def test_a_coordinator_that_moves_between_the_decision_and_its_end(kafka: 
     somebody else was telling them: the transaction stayed in PrepareCommit, and its producer was told
     CONCURRENT_TRANSACTIONS for ever.
 
-    Right: a new coordinator finds the decision in its log, and tells all partitions once more. It can only end as it was
-    decided, and the producer goes on without noticing.
+    Right: a new coordinator finds the decision in its log, and writes the markers to all partitions again. The transaction
+    can only end as decided, and the producer continues without an error.
     """
     producer = kafka.manual_producer("billing")
     await begun(producer)
@@ -185,8 +186,8 @@ async def test_a_topic_that_is_deleted_in_the_middle(cluster: RemoteCluster, app
     A topic is deleted while a transaction has written to it. The coordinator went on telling its partitions that the
     transaction was over, and the transaction never was: the other partitions stayed closed for readers.
 
-    Right: nobody needs to know in a topic that is gone. The commit succeeds, without a word about what was lost with the topic,
-    and the rest of it is there.
+    Right: a deleted topic needs no marker. The commit succeeds, without an error for the records that were deleted with the
+    topic, and the other records are committed.
     """
     gone = f"{orders}-gone"
     await cluster.create_topic(orders)
@@ -211,9 +212,9 @@ async def test_a_hanging_transaction_is_ended_by_hand(kafka: Cluster) -> None:
     transaction was aborted begins one of which the coordinator knows nothing. No timeout ends it, and no restart: readers of
     what is committed stop there for good, and compaction does, too.
 
-    Right: DescribeProducers names the producer and the offset where its transaction began, and DescribeTransactions says that
-    the coordinator knows of none: that is a hanging one. A marker written by hand, as `kafka-transactions.sh abort` does, ends
-    it. The better way is to verify.
+    Right: DescribeProducers returns the producer and the offset at which its transaction began. If DescribeTransactions
+    shows that the coordinator has no such transaction, it is a hanging one. A manually written marker, as by
+    `kafka-transactions.sh abort`, ends it. It is better to keep the verification on.
     """
     async with RemoteCluster(kafka.address) as cluster:
         producer = kafka.manual_producer("billing", version=1)
@@ -249,8 +250,8 @@ async def test_the_last_offset_is_no_record(cluster: RemoteCluster, app: str, or
     All records of a topic were read, and the offset behind the last one is committed, but the lag is 1 for ever. Who reads
     until the record before the end has come waits for ever, too: no record has that offset.
 
-    Right: the marker that ends a transaction has an offset. A consumer's position steps over it: commit that, and compare that
-    with the end. A transaction that was aborted leaves even less.
+    Right: the marker that ends a transaction has an offset of its own. A consumer's position moves past it: commit the
+    position, and compare it with the end of the log. An aborted transaction leaves only offsets without visible records.
     """
     await cluster.create_topic(orders)
     producer = cluster.manual_producer(app)

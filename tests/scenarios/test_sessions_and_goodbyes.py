@@ -1,4 +1,4 @@
-"""Sessions and goodbyes: who is there, who is not, and who only seems to be."""
+"""Sessions and LeaveGroup: members that are alive, members that are not, and zombies."""
 
 import pytest
 
@@ -21,8 +21,8 @@ async def test_a_zombie_learns_that_it_is_one(kafka: Cluster) -> None:
     The process stands still: a debugger, a suspended machine, a long collection. When it goes on it believes that it owns its
     partitions. It reads, it does not commit, and it does not join.
 
-    Right: the first answer that it hears says that it is no member. Everything is lost then, nothing is read any more, and it
-    joins.
+    Right: the first response tells the consumer that it is no longer a member. It reports all partitions as lost, stops
+    reading them, and joins again.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -47,7 +47,7 @@ async def test_a_zombie_cannot_commit(kafka: Cluster) -> None:
 
     What the zombie did before it noticed: it worked on records that somebody else had been given, and commits that.
 
-    Right: the commit of who is no member is refused, whatever it says of itself, and what the new owner committed stands.
+    Right: the coordinator refuses commits of removed members, and the offset that the new owner committed stays.
     """
     await kafka.create_topic("orders", 2)
     zombie, other = (
@@ -75,8 +75,8 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     Partitions that somebody else had already were "revoked": the callback committed, and wrote down state that was no longer
     its own. Elsewhere a lost partition ended the program, or nobody was told of it.
 
-    Right: the user is told one of the two, once, for all that it owned. `lost` if the generation is gone, with no commit;
-    `revoked` otherwise. Under the cooperative protocol, too.
+    Right: one of the two callbacks is called, once, with all owned partitions: `lost` if the generation is invalid, without
+    a commit; `revoked` otherwise. This also applies to the cooperative protocol.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders", assignors="cooperative-sticky")
@@ -99,7 +99,7 @@ async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
 
     The counterpart: a member that leaves in order still owns what it has.
 
-    Right: that is `revoked`, after a commit, and the next owner begins where this one ended, at once.
+    Right: the callback is `revoked`, after a commit, and the next owner starts at once at the committed offset.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders", assignors="cooperative-sticky")
@@ -121,8 +121,8 @@ async def test_a_lost_goodbye_costs_a_session(kafka: Cluster) -> None:
     The process ends before LeaveGroup is on the wire, or it goes to a broker that is down. The next consumer of the group
     waits for the dead one: half a minute without records after each restart.
 
-    Right: send, wait for the answer for a moment, close. The coordinator cannot know better; it lets the newcomer in at the
-    end of the dead one's session, to the second.
+    Right: the client sends LeaveGroup, waits a moment for the response, and closes the connection. If LeaveGroup is lost,
+    the coordinator lets the new member in exactly when the session of the dead one times out.
     """
     await kafka.create_topic("orders", 1)
     a, b = kafka.manual_member("app", "orders"), kafka.manual_member("app", "orders")
@@ -151,8 +151,8 @@ async def test_too_long_between_two_polls(kafka: Cluster) -> None:
     A call to another service, with retries, takes longer than `max.poll.interval.ms`. The client leaves the group, as it
     should; the application takes the error for the end, or never polls again, and a process that runs reads nothing.
 
-    Right: it leaves and says why, others take over at once, for there is no session to wait for, and the next poll tells what
-    was lost and joins. It ends nothing.
+    Right: the client leaves and reports why. The others take over at once, since they do not have to wait for a session
+    timeout. The next poll reports the lost partitions and joins again; the error is not fatal.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders")
@@ -183,8 +183,8 @@ async def test_busy_is_not_dead(kafka: Cluster) -> None:
     Heartbeats share a thread, or an event loop, with the handler of records. It sleeps for a minute and the member is out; it
     joins, is given the same record, and sleeps: for ever.
 
-    Right: a busy user costs nothing until the poll interval is over; a process that stands still is out after its session.
-    The group can tell the two, and says so.
+    Right: a slow handler has no effect until the poll interval is over; a process that is suspended is removed after its
+    session timeout. The reason with which a member leaves or is removed tells the two cases apart.
     """
     await kafka.create_topic("orders", 3)
     _, busy, still = await kafka.consumers(3, group="app", topics="orders")

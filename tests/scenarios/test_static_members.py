@@ -1,4 +1,4 @@
-"""Static members: who restarts under its own name, and who takes somebody else's."""
+"""Static members: restarts under the same instance id, and instance ids that are used twice."""
 
 from typing import Any
 
@@ -22,8 +22,8 @@ async def test_a_rolling_restart_is_no_rebalance(kafka: Cluster) -> None:
     Each pod of a deployment restarts in its turn: with dynamic members that is two rebalances for each. One client sent
     LeaveGroup all the same when it was closed, and static membership was for nothing.
 
-    Right: a static member closes without a goodbye. If it is back within its session it has its partitions again, in the
-    same generation, and nobody else notices.
+    Right: a static member closes without LeaveGroup. If it is back within its session timeout, it gets its partitions
+    again, in the same generation, and the other members are not affected.
     """
     await kafka.create_topic("orders", 6)
     names = ["w-0", "w-1", "w-2"]
@@ -48,7 +48,8 @@ async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Cluster) -
     The other side of the bargain: a static member that does not come back within its session is as dead as any other, and
     nobody reads its partitions until then.
 
-    Right: after the session, and not before, the others share what it had; when it is back at last they give it up again.
+    Right: after the session timeout, and not before, the others get its partitions; when it is back, it gets partitions
+    again in a second rebalance.
     """
     await kafka.create_topic("orders", 4)
     a, b = await kafka.consumers(2, group="app", topics="orders", instance_ids=["w-0", "w-1"])
@@ -71,7 +72,8 @@ async def test_a_static_member_is_missing_and_given_its_share(kafka: Cluster) ->
     Somebody joins while a static member restarts. At the rebalance timeout it was thrown out like a dynamic one, and its
     return was one more rebalance.
 
-    Right: at the rebalance timeout a static member stays in the group and is given its share. Its session alone decides.
+    Right: at the rebalance timeout a static member stays in the group and is assigned partitions. It is removed only when
+    its session times out.
     """
     await kafka.create_topic("orders", 2)
     times: dict[str, Any] = {"session_timeout_ms": 300_000, "rebalance_timeout_ms": 20_000}
@@ -98,7 +100,7 @@ async def test_a_static_member_is_back_with_another_timeout(kafka: Cluster) -> N
     Somebody gave his static members a smaller timeout because a rebalance took five minutes. He restarted them one by one,
     which is no rebalance, and the coordinator kept the old timeout.
 
-    Right: a static member that is back counts with its new timeouts from the next rebalance on.
+    Right: the new timeouts of a static member that is back apply from the next rebalance on.
     """
     await kafka.create_topic("orders", 2)
     a = kafka.manual_member("app", "orders", session_timeout_ms=900_000, rebalance_timeout_ms=10_000)
@@ -126,7 +128,8 @@ async def test_a_replacement_survives_the_coordinator(kafka: Cluster) -> None:
     A static member was replaced while the group was Stable, and that was kept in memory only. When the coordinator moved,
     the id of the one that was long gone was valid again, and the living member was fenced by its own ghost.
 
-    Right: the group is written before the newcomer's JoinGroup is answered, so the next coordinator knows who it is.
+    Right: the coordinator stores the group before it responds to the new member's JoinGroup, so the next coordinator has
+    the current member id.
     """
     await kafka.create_topic("orders", 1)
     elder, younger = (kafka.manual_member("app", "orders", instance_id="w") for _ in range(2))
@@ -152,8 +155,8 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
     JoinGroup is stuck on the way, it tries again with success, and then the first one arrives: that looks like another
     process with the same name, and the living one is fenced, which is fatal.
 
-    Right: the coordinator cannot tell. A client that did not say goodbye keeps its id, and a late JoinGroup with that id is
-    from the same member.
+    Right: the coordinator cannot tell the difference. A client that did not send LeaveGroup keeps its member id, so a late
+    JoinGroup with that id comes from the same member.
     """
     await kafka.create_topic("orders", 1)
     a = kafka.manual_member("app", "orders", instance_id="w")
@@ -189,8 +192,8 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, ap
     The same `group.instance.id` is configured twice: a replica set, two threads. The elder is fenced, and if it does not take
     that as fatal and joins with an empty id, the two throw each other out for ever.
 
-    Right: the younger takes the place, in the same generation and with the same partitions. The elder is told
-    FENCED_INSTANCE_ID whatever it asks, raises that, and ends.
+    Right: the newer member takes over, in the same generation and with the same partitions. Each request of the older one
+    gets FENCED_INSTANCE_ID; its client raises that error and stops.
     """
     await cluster.create_topic(orders, 2)
     elder, younger = (cluster.manual_member(app, orders, instance_id="w-1") for _ in range(2))
@@ -213,7 +216,7 @@ async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orde
     Ids were replaced only while a group was Stable. Of two that joined under one name during a rebalance both were answered,
     both thought that they were members, and both read the same partitions.
 
-    Right: the one who waits in JoinGroup is told FENCED_INSTANCE_ID at once, and the other one takes its place.
+    Right: the member that waits in JoinGroup gets FENCED_INSTANCE_ID at once, and the new one takes its place.
     """
     await cluster.create_topic(orders, 3)
     a, elder, c = (cluster.manual_member(app, orders, instance_id=name) for name in (None, "w", None))
@@ -238,8 +241,8 @@ async def test_a_replacement_while_the_leader_assigns(cluster: RemoteCluster, ap
     The leader's assignment named the id of the one that was replaced meanwhile. The newcomer, which had another one, was given
     nothing and stayed without partitions.
 
-    Right: while the leader assigns, a replacement starts the rebalance over. The elder's SyncGroup is told
-    FENCED_INSTANCE_ID, the leader's REBALANCE_IN_PROGRESS.
+    Right: a replacement during the sync phase restarts the rebalance. The SyncGroup of the replaced member gets
+    FENCED_INSTANCE_ID, that of the leader REBALANCE_IN_PROGRESS.
     """
     await cluster.create_topic(orders, 2)
     a, elder = cluster.manual_member(app, orders), cluster.manual_member(app, orders, instance_id="w")
@@ -260,7 +263,7 @@ async def test_nobody_notices_who_is_back_at_once(cluster: RemoteCluster, app: s
 
     The rolling restart once more, on any broker: the same names, one after the other, the leader among them.
 
-    Right: all have what they had, in the generation that they had it in.
+    Right: all members have the same partitions as before, in the same generation.
     """
     await cluster.create_topic(orders, 4)
     names = ["w-0", "w-1"]

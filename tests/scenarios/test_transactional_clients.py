@@ -1,4 +1,4 @@
-"""Unmodified confluent-kafka and aiokafka in transactions: what their users are told, and what they can do."""
+"""Unmodified confluent-kafka and aiokafka in transactions: the errors that applications get, and how to react."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,8 +69,9 @@ def test_a_commit_that_comes_too_late_ends_the_producer(kafka_sync: Any) -> None
     There is one producer with that transactional id, and no other. After some hours it is told that it was fenced by a newer
     one, and its application ends.
 
-    Right: its transaction took longer than `transaction.timeout.ms`, and for a client that does not know KIP-890 that looks the
-    same. The error is fatal, and nothing that this producer can do helps: close it, make another one, and do the work again.
+    Right: the transaction took longer than `transaction.timeout.ms`. A client without KIP-890 gets the same error as if it
+    was fenced. The error is fatal, and this producer cannot recover: close it, create a new one, and process the records
+    again.
     """
     with transactional(kafka_sync, "billing") as producer:
         write(producer, b"too slow")
@@ -96,8 +97,8 @@ def test_a_consumer_waits_for_offsets_that_may_still_change(kafka_sync: Any) -> 
     A partition moves to another member while the offset of the former one is pending in its transaction. The new member asked
     twice where to begin, and crashed.
 
-    Right: it asks for as long as it takes, tells its user nothing meanwhile, and begins at what is committed in the end: here
-    the transaction was lost, so it does that work again.
+    Right: the client repeats the request until it succeeds, without an error for the application, and starts at the offset
+    that is committed at the end. Here the transaction was aborted, so the records are processed again.
     """
     kafka_sync.produce("orders", b"0", b"1", b"2")
     lost = kafka_sync.manual_producer("former-member")
@@ -125,8 +126,8 @@ def test_a_member_that_was_put_out_aborts(kafka_sync: Any) -> None:
     A member takes its partitions for its own and is no member any more. The commit of its offsets is refused, which is no
     reason to end the whole connector: somebody else does that work.
 
-    Right: give the consumer's metadata along with the offsets. Then the commit of a zombie is refused, and the error says that
-    the transaction has to be aborted; the producer is as good as before, once the consumer has joined again.
+    Right: pass the consumer's group metadata together with the offsets. Then the commit of a zombie is refused, and the
+    error says that the transaction must be aborted; the producer can be used again when the consumer has joined again.
     """
     with transactional(kafka_sync, "billing") as producer, consuming(kafka_sync, **{"client.id": "slow"}) as consumer:
         kafka_sync.produce("orders", b"0")
@@ -153,9 +154,9 @@ async def test_a_zombie_of_aiokafka_takes_the_group_back(kafka: Cluster) -> None
     offsets: `send_offsets_to_transaction` of aiokafka takes the name of the group and says no member and no generation, so
     nothing tells it that it is too late.
 
-    Right: nobody can know that this is a zombie. Its transaction is committed, the output is there twice, and the group goes
-    back to an offset that it was past. As long as the client does not say who it is (KIP-447), the transactional id has to
-    belong to the partition that is read, and then it is the producer that is fenced.
+    Right: the broker cannot recognise the zombie. Its transaction is committed, the output exists twice, and the group's
+    committed offset goes back. As long as the client does not send member and generation (KIP-447), use one transactional
+    id for each input partition: then the zombie's producer is fenced.
     """
 
     async def worker(transactional_id: str) -> aiokafka.AIOKafkaProducer:

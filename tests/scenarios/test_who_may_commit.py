@@ -1,4 +1,4 @@
-"""Who may commit: members, strangers, those who have left, and those who were thrown out."""
+"""Who may commit: members, consumers outside of the group, and former members."""
 
 import pytest
 
@@ -19,8 +19,8 @@ async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, a
     A consumer is closed while a batch is being dealt with. The goodbye goes out at once, the commit of the batch afterwards,
     and is answered UNKNOWN_MEMBER_ID: "the coordinator is not aware of this member". Each deployment repeats records.
 
-    Right: the coordinator does not know those who have left. A client that is closed stops fetching, commits, and leaves, in
-    this order.
+    Right: a member that has left is unknown to the coordinator. A client that is closed stops fetching, commits, and
+    leaves, in this order.
     """
     await cluster.create_topic(orders, 2)
     p0 = (orders, 0)
@@ -46,8 +46,8 @@ async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: s
     The member is out of its group, and each of its commits fails with UNKNOWN_MEMBER_ID. Yet its handler is fed from what was
     fetched before. For a long time two consumers do the same work.
 
-    Right: whatever request was answered UNKNOWN_MEMBER_ID, the member stops, tells its user that the partitions are lost, and
-    joins as a newcomer. Nothing of the commit is stored.
+    Right: whichever request gets UNKNOWN_MEMBER_ID, the client stops reading, reports the partitions as lost, and joins as
+    a new member. Nothing of the commit is stored.
     """
     await cluster.create_topic(orders, 2)
     (a,) = await cluster.consumers(1, group=app, topics=orders)
@@ -71,8 +71,8 @@ async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote
     Between the decision to commit and the commit there is a rebalance. One of the partitions went to somebody else, the
     client finds that it is not assigned, raises IllegalStateError, and the worker dies.
 
-    Right: a client commits of what it was told to commit what it has at the moment of sending, and says nothing of the rest.
-    It has to look itself: the coordinator takes the commit of any member of the generation, for any partition.
+    Right: when it sends a commit, a client leaves out the partitions that it no longer has, without an error. The client
+    has to check that: the coordinator accepts a commit of any member of the generation for any partition.
     """
     await cluster.create_topic(orders, 2)
     a, b = cluster.manual_member(app, orders), cluster.manual_member(app, orders)
@@ -89,7 +89,7 @@ async def test_the_coordinator_compares_no_offsets(cluster: RemoteCluster, app: 
 
     A commit that its client had given up comes in over its old connection, after newer ones over a new connection.
 
-    Right: the coordinator takes it. It is of a member, and of the present generation, and that is all it looks at.
+    Right: the coordinator accepts it. It checks only the member id and the generation.
     """
     await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
@@ -108,7 +108,7 @@ async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> Non
     goes with a revocation is sent all the same, with no member id. A dynamic member is told that it is unknown; a static one
     that it is fenced, which ends it.
 
-    Right: partitions that are lost are told as lost, and nothing is committed for them. The member joins again and goes on.
+    Right: lost partitions are reported as lost, without a commit for them. The member joins again and continues.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders", instance_ids=["w-1"])
@@ -130,8 +130,8 @@ async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: RemoteClus
 
     The coordinator's side of it: why a commit without an id is fatal for a static member.
 
-    Right: a request in the name of an instance, whose member id is not the one that this instance has, is fenced. Empty is
-    not the one it has, either.
+    Right: a request with an instance id and another member id than that instance has is refused with FENCED_INSTANCE_ID.
+    This includes an empty member id.
     """
     await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
@@ -152,8 +152,8 @@ async def test_a_stranger_commits_only_while_nobody_is_there(cluster: RemoteClus
     A consumer that was given its partitions by hand commits under the name of a group in which others subscribe. It is told
     UNKNOWN_MEMBER_ID, does what a member does then, and ends with an IllegalStateError that explains nothing.
 
-    Right: a group without members is a mere store of offsets, and anybody may commit; while it has members, only they. Who
-    has no membership to lose raises that the commit failed, and does not try to join.
+    Right: while a group has no members, any client may commit offsets to it; otherwise only its members may. A consumer
+    that is not a member raises an error for the failed commit, and does not try to join.
     """
     await cluster.create_topic(orders, 1)
     p0 = (orders, 0)
@@ -175,8 +175,8 @@ async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: RemoteCl
     that goes away, and the client tries for ever; in Java before each JoinGroup, so that the rebalance in which the topic
     would be dropped never comes.
 
-    Right: the answer is per partition, and what concerns other topics is stored. A client tries for a while and lets the
-    topic go; its own commit keeps nobody from joining.
+    Right: the error is returned per partition, and offsets of other topics are stored. A client repeats the commit for a
+    limited time and then drops the topic; a failed commit does not keep it from joining.
     """
     gone = f"{orders}-gone"
     await cluster.create_topic(orders, 1)

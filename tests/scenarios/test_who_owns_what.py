@@ -1,4 +1,4 @@
-"""Who owns what: each partition has one owner, and none is forgotten."""
+"""Owners of partitions: each partition has exactly one."""
 
 from typing import Any
 
@@ -55,7 +55,8 @@ async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Cluster
     says it owns what it had in generation 2, though somebody else was given a part of that meanwhile: the leader found two
     owners. The first remedy, to forget the generation, made everybody give up everything, and was taken back.
 
-    Right: in the end each partition has one owner, no two had one at the same time, and nobody lost what did not move.
+    Right: at the end each partition has one owner, none had two at the same time, and no member lost a partition that did
+    not move.
     """
     await kafka.create_topic("orders", 6)
     a, b = await kafka.consumers(2, **COOPERATIVE)
@@ -81,8 +82,8 @@ async def test_the_claim_of_the_later_generation_wins(kafka: Cluster) -> None:
     A zombie comes back and claims what went to another one meanwhile. The leader's assignor found a partition with two owners
     and threw, again and again; or it believed both, and took partitions from the right one.
 
-    Right: the coordinator hands the claims to the leader as they are, and the leader believes the one of the later
-    generation. Who owns its partitions rightly does not even hear of it.
+    Right: the coordinator passes the owned partitions to the leader unchanged, and the leader's assignor uses those of the
+    latest generation. The rightful owner is not affected.
     """
     await kafka.create_topic("orders", 4)
     (a,) = await kafka.consumers(1, **COOPERATIVE)
@@ -108,7 +109,8 @@ async def test_two_equal_claims_are_believed_of_nobody(kafka: Cluster) -> None:
     Two members say, as of the same generation, that they own the same partition. Believing either may be wrong, and an
     assignor that throws leaves the whole group without an assignment.
 
-    Right: it is treated as free, everything has one owner in the end, and nothing is given to one before the other gave it up.
+    Right: the assignor treats the partition as free. At the end each partition has one owner, and no member gets a
+    partition before the previous owner has revoked it.
     """
     await kafka.create_topic("orders", 4)
     (a,) = await kafka.consumers(1, **COOPERATIVE)
@@ -128,8 +130,8 @@ async def test_new_partitions_find_an_owner(kafka: Cluster) -> None:
     A topic grows. Producers write to the new partitions at once; the group does not notice until somebody joins, which may
     be weeks later, and with `latest` what came meanwhile is never read.
 
-    Right: the coordinator does nothing by itself under the classic protocol. The leader sees it within
-    `metadata.max.age.ms` and joins again, and then everything has an owner.
+    Right: under the classic protocol the coordinator does not react to new partitions. The leader notices them within
+    `metadata.max.age.ms` and joins again; after that each partition has an owner.
     """
     await kafka.create_topic("orders", 2)
     a, b = await kafka.consumers(2, group="app", topics="orders", metadata_max_age_ms=60_000)
@@ -150,7 +152,7 @@ async def test_partitions_that_come_while_the_leader_assigns(kafka: Cluster) -> 
     The topic grows while the group rebalances: the leader assigns by what it knew when it joined, and when it looks at the
     new metadata afterwards it takes them for what it has assigned.
 
-    Right: it compares with what it *assigned by*, and joins again.
+    Right: the leader compares new metadata with the metadata that it used for the assignment, and joins again.
     """
     await kafka.create_topic("orders", 2)
     (a,) = await kafka.consumers(1, group="app", topics="orders")
@@ -175,8 +177,8 @@ async def test_a_leader_that_knew_too_little_assigns_again(cluster: RemoteCluste
     The subscription changes, and a rebalance starts before the metadata has come: the leader knows no partitions of the new
     topic and gives nobody any. Nothing ever corrects it.
 
-    Right: the leader looks again after it has assigned, and joins again if there is something new. The JoinGroup of a leader
-    rebalances a Stable group even if it says nothing new.
+    Right: after the assignment the leader checks the metadata again, and joins again if it has changed. A JoinGroup of the
+    leader starts a rebalance of a Stable group even if it contains no change.
     """
     payments = f"{orders}-payments"
     await cluster.create_topic(orders, 2)
@@ -198,7 +200,7 @@ async def test_living_members_see_a_topic_that_comes_later(cluster: RemoteCluste
 
     The same without a test that tells the leader when to look: a topic is created after the group has formed, and grows.
 
-    Right: whoever leads asks for metadata by itself, and in the end everything has one owner.
+    Right: the current leader refreshes its metadata by itself, and at the end each partition has one owner.
     """
     payments = f"{orders}-payments"
     await cluster.create_topic(orders, 2)
