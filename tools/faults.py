@@ -28,11 +28,11 @@ def fields() -> str:
     rows = [f"| {name} | {' | '.join(map(_paths, of_api))} |" for name, of_api in places.items() if any(of_api)]
     others = [name for name, of_api in places.items() if not any(of_api)]
     table = "\n".join(["| API | `group` | `member` | `topic` | `transactional_id` |", "|---|---|---|---|---|", *rows])
-    return f"{table}\n\nRequests of {', '.join(others)} name nothing of these.\n"
+    return f"{table}\n\nRequests of {', '.join(others)} have none of these fields.\n"
 
 
 def damage() -> str:
-    """What ``corrupt`` does to the bytes of an answer."""
+    """What ``corrupt`` does to the bytes of a response."""
     return "".join(f"- `{how}`: {how.text}\n" for how in Damage)
 
 

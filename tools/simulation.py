@@ -11,8 +11,8 @@ def actions() -> str:
     names = {
         "member": "a member",
         "time": "some time",
-        "amount": "some",
-        "broker": "of three",
+        "amount": "M",
+        "broker": "N",
         "error": "an error of the log",
     }
     names |= {"coordinated": "the group or of transactions", "log": "`__consumer_offsets` or `__transaction_state`"}

@@ -35,13 +35,13 @@ _CLASSES: dict[str, tuple[type, type | None]] = {
     "Faults: `kafka.faults`": (Faults, None),
     "A rule: `kafka.faults.when(…)` with what it does": (AsyncRule, None),
     "A rule that holds requests: `kafka.faults.when(…).hold()`": (HoldRule, None),
-    "Requests in an order of the test's choice: `kafka.barrier(…)`": (Barrier, None),
+    "A barrier, which releases requests in a chosen order: `kafka.barrier(…)`": (Barrier, None),
     "Appends that wait: `kafka.hold_append(…)`": (HeldAppends, None),
     "The trace: `kafka.trace`": (Trace, None),
     "A member that acts by itself: `kafka.consumers(…)`": (AutoMember, AutoMember),
-    "A member by hand: `kafka.manual_member(…)`": (ManualMember, ManualMember),
-    "A member of a consumer group by hand: `kafka.manual_consumer(…)`": (ManualConsumer, ManualConsumer),
-    "A transactional producer by hand: `kafka.manual_producer(…)`": (ManualProducer, ManualProducer),
+    "A manual member: `kafka.manual_member(…)`": (ManualMember, ManualMember),
+    "A manual member of a consumer group: `kafka.manual_consumer(…)`": (ManualConsumer, ManualConsumer),
+    "A manual transactional producer: `kafka.manual_producer(…)`": (ManualProducer, ManualProducer),
 }
 """What of it is in this process, and what elsewhere."""
 _DATA = (

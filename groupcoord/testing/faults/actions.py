@@ -84,11 +84,11 @@ class Damage(enum.StrEnum):
 
 _DAMAGE_TEXTS = {
     Damage.FLIP: "one bit in the middle of the body is flipped",
-    Damage.CRC: "the checksum of the first batch of records is wrong; only for answers to Fetch that have records",
-    Damage.LENGTH: "the length before the answer says 4 bytes more than follow",
-    Damage.TRUNCATED: "the second half of the body is missing, and the length says so",
-    Damage.GARBAGE: "the body is replaced by meaningless bytes of the same length",
-    Damage.CORRELATION: "the correlation id is that of the next request",
+    Damage.CRC: "the checksum of the first record batch is wrong; only for Fetch responses with records",
+    Damage.LENGTH: "the length field is 4 bytes larger than the response",
+    Damage.TRUNCATED: "the second half of the body is missing, and the length field is reduced accordingly",
+    Damage.GARBAGE: "the body is replaced by random-looking bytes of the same length",
+    Damage.CORRELATION: "the correlation id is larger by one than that of the request",
     Damage.CUT: "the first half is sent, then the connection is closed",
 }
 
@@ -193,7 +193,9 @@ _HOW = ActionArgument(
     "how", _read_damage, str, "`flip`, `crc`, `length`, `truncated`, `garbage`, `correlation` or `cut`"
 )
 _ANSWER = ActionArgument("fn", _read_function, None, "a function of the request that returns the response")
-_EDIT = ActionArgument("fn", _read_function, None, "a function of the request and its answer that returns the response")
+_EDIT = ActionArgument(
+    "fn", _read_function, None, "a function of the request and its response that returns a new response"
+)
 
 
 def _on_answer(name: str, argument: ActionArgument | None, text: str, event_text: str) -> FaultActionType:
@@ -210,74 +212,79 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
         FaultActionType(
             "refuse",
             _CODE,
-            "answer with that error, in the API's own shape; the request is not handled",
+            "respond with that error, in the form of the API; the request is not handled",
             "is refused with {0}",
             needs_answer=True,
         ),
         _on_answer(
-            "refuse_answer", _CODE, "handle the request, and answer with that error instead", "is handled and told {0}"
+            "refuse_answer", _CODE, "handle the request, and respond with that error instead", "is handled and told {0}"
         ),
-        FaultActionType("delay", _MS, "handle the request that much later", "is handled {0} ms late"),
+        FaultActionType("delay", _MS, "handle the request after that time", "is handled {0} ms late"),
         _on_answer(
-            "delay_answer", _MS, "handle the request, and answer that much later", "is handled and answered {0} ms late"
+            "delay_answer",
+            _MS,
+            "handle the request, and respond after that time",
+            "is handled and answered {0} ms late",
         ),
-        FaultActionType("drop", None, "neither handle nor answer the request, as if it was lost", "is lost"),
+        FaultActionType("drop", None, "neither handle the request nor respond, as if it was lost", "is lost"),
         _on_answer(
             "drop_answer",
             None,
-            "handle the request and never answer it, as if the answer was lost",
+            "handle the request and never respond, as if the response was lost",
             "is handled and its answer lost",
         ),
         FaultActionType("disconnect", None, "close the connection; the request is not handled", "is hung up on"),
         _on_answer(
             "disconnect_answer",
             None,
-            "handle the request, and close the connection instead of answering",
+            "handle the request, and close the connection instead of responding",
             "is handled and hung up on",
         ),
         FaultActionType("hold", None, "handle the request when the test releases it", "is held"),
         _on_answer(
             "hold_answer",
             None,
-            "handle the request, and answer when the test releases it",
+            "handle the request, and respond when the test releases it",
             "is handled and its answer held",
         ),
         FaultActionType(
             "answer",
             _ANSWER,
-            "answer with the result of the function; the request is not handled",
+            "respond with the result of the function; the request is not handled",
             "is answered by the rule",
             needs_answer=True,
         ),
         _on_answer(
             "after",
             _EDIT,
-            "handle the request, and answer with what the function makes of its answer, whenever that comes",
+            "handle the request, and when its response is ready send the result of the function instead",
             "is answered what the rule makes of its answer",
         ),
         _on_answer(
             "hide_topic",
             None,
-            "handle a Metadata or DescribeTopicPartitions, and answer as a broker that has not heard of the rule's `topic` yet",
+            "handle a Metadata or DescribeTopicPartitions, and respond as if the broker's metadata lacks the rule's `topic`",
             "is answered by a broker that does not know the topic yet",
         ),
         _on_answer(
             "shrink_isr",
             _BROKER,
-            "handle a Metadata or DescribeTopicPartitions, and answer with in-sync replicas (ISR) of the rule's `topic`, or of "
-            "every topic, that lack this follower",
+            "handle a Metadata or DescribeTopicPartitions, and remove this broker from the ISR of the rule's `topic`, or of "
+            "every topic, in the response",
             "is answered with an ISR without broker {0}",
         ),
         _on_answer(
             "corrupt",
             _HOW,
-            "handle the request, and damage the bytes of its answer",
+            "handle the request, and damage the bytes of its response",
             "is answered with damaged bytes ({0})",
         ),
         _on_broker("kill_broker", None, "kill a broker, as SIGKILL does", "{broker} is killed"),
         _on_broker("stop_broker", None, "shut a broker down cleanly, as SIGTERM does", "{broker} is stopped"),
         _on_broker("pause_broker", None, "suspend a broker until it is resumed", "{broker} is paused"),
-        _on_broker("cut_off_broker", _PEER, "cut a broker off from a peer", "{broker} is cut off from {0}"),
+        _on_broker(
+            "cut_off_broker", _PEER, "cut the network between a broker and a peer", "{broker} is cut off from {0}"
+        ),
     )
 }
 
