@@ -45,12 +45,12 @@ def summary() -> str:
     compared = sum(_answers(step) for _, transcript in told for step in transcript)
     title = (
         f"Recorded from Apache Kafka {about['kafka']} on {about['recorded']}: {len(told)} stories with {steps:,} steps, "
-        f"of which {compared:,} have an answer, a silence or a hang-up to compare."
+        f"of which {compared:,} have a response, no response within a time, or a closed connection to compare."
     )
     trios = _trio_stories()
     of_trios = (
-        f"Besides, {len(trios)} stories with {sum(story.steps for story in trios)} steps are of three brokers, which are "
-        "stopped, killed, paused and administered: what is compared there is what the brokers say after each step."
+        f"In addition, {len(trios)} stories with {sum(story.steps for story in trios)} steps have three brokers, which are "
+        "stopped, killed, paused and administered; the responses of the brokers after each step are compared."
     )
     lines = [
         title,
@@ -59,7 +59,7 @@ def summary() -> str:
         "",
         *_by_kind(told),
         "",
-        "| settings | what for | broker properties |",
+        "| settings | purpose | broker properties |",
         "|---|---|---|",
     ]
     for name, settings in about["settings"].items():
@@ -70,7 +70,7 @@ def summary() -> str:
 
 def _by_kind(told: Sequence[tuple[Tale, list[Step]]]) -> list[str]:
     """What the steps are, for stories of consumer groups and for all others."""
-    kinds = ("answered", "left waiting, or answered later", "other", "records left in the log")
+    kinds = ("immediate response", "no response yet, or a later one", "other", "records in the log at the end")
     lines = ["| stories | steps | " + " | ".join(kinds) + " |", "|---|---|" + "---|" * len(kinds)]
     for what, wanted in (("of consumer groups (KIP-848)", True), ("all others", False)):
         steps = [step for tale, each in told if tale.topic.startswith("consumer_") is wanted for step in each]
@@ -82,8 +82,8 @@ def _by_kind(told: Sequence[tuple[Tale, list[Step]]]) -> list[str]:
 
 def _kind(step: Step) -> str:
     if step["does"].startswith(("is answered", "still waits", "looks for")) or step.get("gets") == "no answer yet":
-        return "left waiting, or answered later"
-    return "answered" if "sends" in step and isinstance(step.get("gets"), dict) else "other"
+        return "no response yet, or a later one"
+    return "immediate response" if "sends" in step and isinstance(step.get("gets"), dict) else "other"
 
 
 def apis() -> str:
@@ -104,7 +104,9 @@ def apis() -> str:
         versions = f"{api.min_version}–{api.max_version}" + (f", without {', '.join(missing)}" if missing else "")
         codes = sorted({code for request in requests for code in request.error_codes})
         rows.append(f"| {api.name} | {versions} | {len(requests):,} | {', '.join(map(_error_name, codes))} |")
-    return "\n".join(["| API | versions | requests | error codes in the answers |", "|---|---|---|---|", *rows]) + "\n"
+    return (
+        "\n".join(["| API | versions | requests | error codes in the responses |", "|---|---|---|---|", *rows]) + "\n"
+    )
 
 
 def topics() -> str:
@@ -117,7 +119,7 @@ def topics() -> str:
         text = importlib.import_module(f"{stories.__name__}.{topic}").__doc__ or ""
         steps = sum(len(transcript) for _, transcript in told)
         lines += [f"### {topic.replace('_', ' ').capitalize()} ({steps} steps)", "", " ".join(text.split()), ""]
-        lines += ["| story | steps | what it tells |", "|---|---|---|"]
+        lines += ["| story | steps | content |", "|---|---|---|"]
         for tale, transcript in told:
             marks = "" if tale.settings.name == "fast" else f" *({tale.settings.name})*"
             text = tale.text.replace("|", "\\|")
@@ -125,8 +127,8 @@ def topics() -> str:
         lines.append("")
     trios = _trio_stories()
     lines += [f"### Three brokers ({sum(story.steps for story in trios)} steps)", ""]
-    lines += ["Brokers with a controller of their own, told to three of Kafka as child processes.", ""]
-    lines += ["| story | steps | what it tells |", "|---|---|---|"]
+    lines += ["Three brokers with a separate controller; Kafka's run as child processes.", ""]
+    lines += ["| story | steps | content |", "|---|---|---|"]
     lines += [f"| {story.name} | {story.steps} | {story.text} |" for story in trios]
     return "\n".join([*lines, ""])
 

@@ -1,4 +1,4 @@
-"""A story of brokers that are registered, fenced and unregistered, told to three real brokers and to groupcoord's.
+"""A story with three brokers that are registered, fenced and unregistered.
 
 Each answer is looked at once; what the brokers make of it on real brokers until it is as expected, or for too long. Where
 Kafka is not deterministic, what is compared is what may be said: the controller that is named is any broker that is not

@@ -1,4 +1,4 @@
-"""A story of brokers that stop, die, pause and come back, told to three real brokers and to groupcoord's.
+"""A story with three brokers that are stopped, killed, paused and started again.
 
 After each step the story looks at what an administrator and a producer would: partitions with leaders, leader epochs, replicas
 in sync and eligible ones, who coordinates, what a write is answered. On real brokers that takes a while to come about, so

@@ -128,27 +128,27 @@ class Rule(NamedTuple):
 VALUES = (
     Rule(
         ("topic_id",),
-        "Topic ids are random UUIDs; the topic's name stands for it.",
+        "Topic ids are random UUIDs, and are replaced by the topic's name.",
         lambda value, names: names.topic(value),
     ),
     Rule(
         ("host",),
-        "Where the server under test happens to listen; the empty host of an error stays.",
+        "The address of the tested server differs; the empty host of an error is compared.",
         lambda value, names: "<host>" if value in {host for host, _ in names.endpoints} else value,
     ),
     Rule(
         ("port",),
-        "Where the server under test happens to listen; the -1 of an error stays.",
+        "The port of the tested server differs; the -1 of an error is compared.",
         lambda value, names: "<port>" if value in {port for _, port in names.endpoints} else value,
     ),
     Rule(
         ("client_host",),
-        "A broker in a container sees the bridge's address; the leading slash is Java's InetAddress and stays.",
+        "A broker in a container sees the bridge's address; the leading slash of Java's InetAddress is compared.",
         lambda value, names: re.sub(r"\d+(\.\d+){3}", "<address>", value),
     ),
     Rule(
         ("cluster_id",),
-        "The cluster's id is made when its storage is formatted.",
+        "The cluster id is generated when the storage is formatted.",
         lambda value, names: None if value is None else "<cluster id>",
     ),
     Rule(
@@ -165,7 +165,7 @@ VALUES = (
             "last_fetch_timestamp",
             "last_caught_up_timestamp",
         ),
-        "Times of this run become the step they fall into; times that a story made up stay.",
+        "Times of the run are replaced by the step in which they fall; times that a story sends are compared.",
         lambda value, names: names.time(value),
     ),
     Rule(
@@ -180,7 +180,7 @@ VALUES = (
     ),
     Rule(
         ("metadata_hash",),
-        "The random ids of topics are in it; that it is the same as before, or another one, is compared.",
+        "It is computed from random topic ids; only whether it has changed is compared.",
         lambda value, names: value and names.number("metadata hash", value),
     ),
     Rule(
@@ -189,44 +189,44 @@ VALUES = (
             "DescribeQuorum/topics/partitions/high_watermark",
             "DescribeQuorum/topics/partitions/current_voters/log_end_offset",
         ),
-        "The offset of the metadata log, which grows by itself; the 0 of an error stays.",
+        "The offset of the metadata log, which grows without requests; the 0 of an error is compared.",
         lambda value, _: value and "<an offset of the metadata log>",
     ),
     Rule(
         ("DescribeQuorum/nodes/listeners/host", "DescribeQuorum/nodes/listeners/port"),
-        "Where the controller happens to listen, if clients can reach it at all.",
+        "The address of the controller differs.",
         lambda _value, _: "<of the controller>",
     ),
     Rule(
         ("log_dir",),
-        "The directory that was configured; that its path is absolute is compared.",
+        "The configured directory; only that its path is absolute is compared.",
         lambda value, _: "<an absolute path>" if value.startswith("/") else value,
     ),
     Rule(
         ("total_bytes", "usable_bytes"),
-        "The size of the volume; -1 if that is unknown, as where logs are kept in memory.",
+        "The size of the volume; -1 if it is unknown, as for logs in memory.",
         lambda value, _: "<bytes, or -1>" if value >= -1 else value,
     ),
     Rule(
         ("member_id",),
-        "Ids that a coordinator of consumer groups makes are random.",
+        "Member ids that the coordinator generates for consumer groups are random.",
         lambda value, names: value if value is None else _with_runs_counted(names.member(value)),
     ),
 )
 TEXTS = (
     Rule(
         ("error_message", "batch_index_error_message"),
-        "Some messages say a bound that was computed from the time of day.",
+        "Some messages contain a limit that is computed from the current time.",
         lambda value, names: None if value is None else names.without_times(names.without_random(value)),
     ),
     Rule(
         ("documentation",),
-        "Kafka's prose is Kafka's; that there is some, or none, is compared.",
+        "Kafka's texts are not copied; only whether there is a text is compared.",
         lambda value, names: "<some text>" if value else value,
     ),
     Rule(
         ("finalized_features_epoch",),
-        "The offset of the metadata log, which grows by itself.",
+        "The offset of the metadata log, which grows without requests.",
         lambda value, names: value if value < 0 else "<an offset of the metadata log>",
     ),
 )
@@ -276,13 +276,13 @@ def _everything(_: Any, __: Names) -> bool:
 
 
 _MEMBERS = (
-    "Members come in the hash order of their random ids: that order is checked, then they are sorted.",
+    "Members are in the hash order of their random ids: this order is checked, then they are sorted.",
     _everything,
     lambda item: item["member_id"],
     _hash_order,
 )
 _ASSIGNED = (
-    "Topics come in the order of hash maps, or of immutable ones, whose keys are random topic ids.",
+    "Topics are in the order of hash maps, or of immutable maps, whose keys are random topic ids.",
     _everything,
     lambda item: str(item["topic_id"]),
     _unchecked,
@@ -304,7 +304,7 @@ ORDERS = (
     Order("ConsumerGroupHeartbeat/assignment/topic_partitions", *_ASSIGNED),
     Order(
         "ConsumerGroupDescribe/groups/members",
-        "Members come in the order of a hash table; where ids are made up by a story, that order is compared.",
+        "Members are in the order of a hash table; if all ids are given by the story, this order is compared.",
         _everything,
         lambda item: item["member_id"],
         _unchecked,
@@ -317,70 +317,70 @@ ORDERS = (
     Order("__consumer_offsets/value/partitions_pending_revocation", *_ASSIGNED),
     Order(
         "ListGroups/groups",
-        "Other groups live on the same server, and the order is that of Java's hash maps over all of them.",
+        "The server also has groups of other stories, and the order is that of Java's hash maps of all groups.",
         lambda item, names: names.own(item["group_id"]),
         lambda item: item["group_id"],
         _unchecked,
     ),
     Order(
         "ListTransactions/transaction_states",
-        "Other producers live on the same server, and the order is that of Java's hash maps over all of them.",
+        "The server also has producers of other stories, and the order is that of Java's hash maps of all of them.",
         lambda item, names: names.own(item["transactional_id"]),
         lambda item: item["transactional_id"],
         _unchecked,
     ),
     Order(
         "DescribeProducers/topics/partitions/active_producers",
-        "Producers come in the order of a hash map over their ids.",
+        "Producers are in the order of a hash map of their ids.",
         _everything,
         lambda item: (len(str(item["producer_id"])), str(item["producer_id"])),
         _unchecked,
     ),
     Order(
         "Metadata/topics",
-        "Other stories' topics live on the same server.",
+        "The server also has topics of other stories.",
         lambda item, names: names.not_anothers(item["name"]),
         lambda item: 0,
         _unchecked,
     ),
     Order(
         "ListConfigResources/config_resources",
-        "Other stories' topics, groups and subscriptions live on the same server.",
+        "The server also has topics, groups and subscriptions of other stories.",
         lambda item, names: names.not_anothers(item["resource_name"]),
         lambda item: 0,
         _unchecked,
     ),
     Order(
         "ApiVersions/api_keys",
-        "The broker has more APIs than groupcoord; those that both serve are compared, versions and all.",
+        "Kafka has more APIs than groupcoord; those that both serve are compared, including their versions.",
         lambda item, names: item["api_key"] in _SERVED,
         lambda item: item["api_key"],
         _unchecked,
     ),
     Order(
         "ApiVersions/finalized_features",
-        "Features come in the order of an immutable map, which differs from run to run.",
+        "Features are in the order of an immutable map, which differs from run to run.",
         _everything,
         lambda item: item["name"],
         _unchecked,
     ),
     Order(
         "DescribeLogDirs/results/topics",
-        "Other stories' topics live on the same server, and the order is that of a hash map.",
+        "The server also has topics of other stories, and the order is that of a hash map.",
         lambda item, names: names.own(item["name"]),
         lambda item: item["name"],
         _unchecked,
     ),
     Order(
         "DescribeLogDirs/results/topics/partitions",
-        "Logs come in the order of a concurrent hash map.",
+        "Logs are in the order of a concurrent hash map.",
         _everything,
         lambda item: item["partition_index"],
         _unchecked,
     ),
     Order(
         "DeleteTopics/responses",
-        "Kafka shuffles this list on purpose (ControllerApis), so that an unauthorised caller learns nothing by position.",
+        "Kafka shuffles this list (ControllerApis), so that the order tells an unauthorised client nothing.",
         _everything,
         lambda item: (str(item["name"]), item["error_code"], str(item.get("topic_id"))),
         _unchecked,

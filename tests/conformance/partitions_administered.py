@@ -1,4 +1,4 @@
-"""A story of what an administrator asks of partitions, told to three real brokers and to groupcoord's.
+"""A story with leader elections and reassignments of partitions on three brokers.
 
 Elections of leaders, and other replicas for partitions, while all brokers run and while some do not. Each answer is looked at
 once; the partitions after it on real brokers until they are as expected, or for too long.
@@ -229,7 +229,7 @@ def _a_broker_does_not_run(admin: Administrator, asks: Callable[..., None]) -> N
 
 
 def tell_of_rebalancing(trio: Trio, look: Callable[[str, Callable[[], Observation]], None]) -> None:
-    """A broker stops and comes back, and gets its partitions back without being asked."""
+    """A broker is stopped and started again, and automatic leader rebalancing makes it the leader of its partitions again."""
     create_topics(trio, TOPICS, {})
     for action in ("stop", "start"):
         trio.act(action, 3)

@@ -19,7 +19,7 @@ class Settings:
 
 FAST = Settings(
     "fast",
-    "no initial delay and sessions as short as wanted: what most stories need",
+    "no initial rebalance delay, and short session timeouts are allowed: most stories use these",
     {
         **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "0",
@@ -29,7 +29,7 @@ FAST = Settings(
 )
 SLOW_START = Settings(
     "slow-start",
-    "an initial delay of two seconds, groups of three at most, small limits for messages, no topics by accident",
+    "an initial rebalance delay of two seconds, at most three members, small limits for messages, no automatic topics",
     {
         **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "2000",
@@ -44,7 +44,7 @@ SLOW_START = Settings(
 )
 SHORT_MEMORY = Settings(
     "short-memory",
-    "offsets are forgotten after a minute and looked through every 300 ms; session bounds are Kafka's own",
+    "offsets expire after a minute, checked every 300 ms; session bounds are Kafka's defaults",
     {
         **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "0",
@@ -67,12 +67,12 @@ AT_ONCE = {
 
 CONSUMERS = Settings(
     "consumers",
-    "consumer groups whose assignments are computed at once, with sessions as short as wanted",
+    "assignments of consumer groups are computed at once, and short session timeouts are allowed",
     AT_ONCE,
 )
 UPGRADE_ONLY = Settings(
     "upgrade-only",
-    "classic groups can become consumer groups, not the other way round; three members at most; range comes first",
+    "classic groups can become consumer groups, not the other way round; at most three members; range is the first assignor",
     {
         **AT_ONCE,
         "group.consumer.migration.policy": "upgrade",
@@ -83,22 +83,22 @@ UPGRADE_ONLY = Settings(
 )
 DOWNGRADE_ONLY = Settings(
     "downgrade-only",
-    "consumer groups can become classic groups, and not the other way round; classic groups have two members at most",
+    "consumer groups can become classic groups, not the other way round; classic groups have at most two members",
     {**AT_ONCE, "group.consumer.migration.policy": "downgrade", "group.max.size": "2"},
 )
 NO_MIGRATION = Settings(
     "no-migration",
-    "neither kind of group can become the other",
+    "no group can change its type",
     {**AT_ONCE, "group.consumer.migration.policy": "disabled"},
 )
 CLASSIC_ONLY = Settings(
     "classic-only",
-    "there are no consumer groups",
+    "consumer groups are not enabled",
     {**NO_RETENTION, "group.initial.rebalance.delay.ms": "0", "group.coordinator.rebalance.protocols": "classic"},
 )
 SHORT_TRANSACTIONS = Settings(
     "short-transactions",
-    "transactions that are too old are aborted at once, and transactional ids forgotten after fifteen seconds",
+    "transactions are aborted as soon as they time out, and transactional ids expire after fifteen seconds",
     {
         **NO_RETENTION,
         "group.initial.rebalance.delay.ms": "0",
@@ -110,7 +110,7 @@ SHORT_TRANSACTIONS = Settings(
 )
 FEATURES = Settings(
     "features",
-    "the levels of features change; transactions that are too old are aborted at once",
+    "the levels of features change; transactions are aborted as soon as they time out",
     {**AT_ONCE, "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"},
 )
 ALL = (

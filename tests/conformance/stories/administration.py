@@ -50,7 +50,7 @@ def describing_in_every_version_and_state(s: Story) -> None:
 
 @story(gotchas=[59], sections=["10.3"])
 def describing_many(s: Story) -> None:
-    """Several groups in one request, some twice: the answer is ordered by the coordinator's partitions."""
+    """Several groups in one request, some twice: the response is ordered by the coordinator's partitions."""
     topic = Stagehand(s).topic("orders")
     admin = Admin(s, "admin")
     groups = [s.group(f"g{number}") for number in range(8)]
@@ -92,7 +92,8 @@ def listing_in_every_version_and_state(s: Story) -> None:
 
 @story(gotchas=[53, 60], sections=["10.4", "11.3"])
 def deleting_in_every_state(s: Story) -> None:
-    """Only groups without members go, with their offsets; a simple group gets its tombstone though it had no record."""
+    """Only groups without members are deleted, with their offsets; a simple group gets a tombstone although it had no
+    record."""
     groups = a_group_in_each_state(s)
     admin = Admin(s, "admin")
     for group in groups.values():
@@ -105,7 +106,7 @@ def deleting_in_every_state(s: Story) -> None:
 
 @story(gotchas=[39, 59, 60], sections=["10.4"])
 def deleting_many(s: Story) -> None:
-    """Several groups in one request, live and missing and twice the same: each for itself."""
+    """Several groups in one request, live, missing and listed twice: each gets its own result."""
     topic = Stagehand(s).topic("orders")
     admin = Admin(s, "admin")
     for version in range(3):
@@ -142,7 +143,7 @@ def a_deleted_group_starts_over(s: Story) -> None:
 
 @story(sections=["10.3", "4.5"])
 def what_describing_knows_of_a_client(s: Story) -> None:
-    """Client id and host are those of the request that made the member."""
+    """Client id and host are those of the request that added the member."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", client_id="first-name", group_id=group)
     stable(a)

@@ -11,7 +11,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["wire"])
 def describing_the_quorum(s: Story) -> None:
-    """A node that is its own controller, in every version; other partitions than the one of metadata have no quorum."""
+    """A node that is its own controller, in every version; only the metadata partition has a quorum."""
     c = Client(s, "c")
     for version in range(3):
         c.asks(quorum_request((METADATA, (0,))), version)
@@ -25,7 +25,7 @@ def describing_the_quorum(s: Story) -> None:
 
 @story(sections=["wire"])
 def describing_log_directories(s: Story) -> None:
-    """The directory in every version: all logs, none, and those asked for; what is not there is left out."""
+    """The directory in every version: all logs, none, and requested ones; missing ones are left out."""
     stage, c = Stagehand(s), DataClient(s, "c")
     topic, other = stage.topic("orders", 2), stage.topic("pays", 1)
     c.produces({(topic, 0): batch([b"one", b"two"])})
@@ -45,7 +45,7 @@ def _logs(asked: tuple[str, tuple[int, ...]]) -> DescribableLogDirTopic:
 
 @story(sections=["wire"])
 def unregistering_brokers_that_are_none(s: Story) -> None:
-    """Ids that no broker is registered with."""
+    """Ids for which no broker is registered."""
     c = Client(s, "c")
     for broker_id in (9, 0, -1, 2**31 - 1):
         c.asks(UnregisterBrokerRequest(broker_id=broker_id), 0)

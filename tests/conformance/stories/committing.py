@@ -1,4 +1,4 @@
-"""OffsetCommit: as a member, as nobody, in every state and version, with everything wrong."""
+"""OffsetCommit: by members and non-members, in every state and version, with every kind of error."""
 
 import uuid
 from typing import Any
@@ -14,7 +14,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["9.1", "9.3"])
 def every_version_of_commit_and_fetch(s: Story) -> None:
-    """Each version of OffsetCommit, read back by each version of OffsetFetch, named topics and all topics."""
+    """Each version of OffsetCommit, read with each version of OffsetFetch: named topics and all topics."""
     stage = Stagehand(s)
     topic = stage.topic("orders", partitions=3)
     admin = Admin(s, "admin", ids={topic: stage.topic_id(topic)})
@@ -60,7 +60,7 @@ def absurd_offsets(s: Story) -> None:
 
 @story(gotchas=[34], sections=["9.1"])
 def metadata_of_every_length(s: Story) -> None:
-    """4096 UTF-16 units are allowed, one more is too much for that partition alone; bytes do not count."""
+    """4096 UTF-16 units are allowed; with one more only that partition is refused. Bytes do not count."""
     topic = Stagehand(s).topic("orders", partitions=5)
     group, admin = s.group(), Admin(s, "admin")
     admin.commits(
@@ -80,7 +80,7 @@ def metadata_of_every_length(s: Story) -> None:
 
 @story(gotchas=[34], sections=["9.1", "2.2"], settings=SLOW_START)
 def a_small_limit_for_metadata(s: Story) -> None:
-    """offset.metadata.max.bytes as configured: sixteen units."""
+    """The configured limit offset.metadata.max.bytes applies: sixteen units."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group, admin = s.group(), Admin(s, "admin")
     admin.commits(group, {(topic, 0): (1, "x" * 16), (topic, 1): (2, "x" * 17)})
@@ -90,7 +90,7 @@ def a_small_limit_for_metadata(s: Story) -> None:
 
 @story(gotchas=[35, 36], sections=["9.1"])
 def topics_that_are_not_there(s: Story) -> None:
-    """Unknown topics and partitions are refused before the group is looked at, and come first in the answer."""
+    """Unknown topics and partitions are refused before the group is checked, and come first in the response."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group, admin = s.group(), Admin(s, "admin")
     unknown = s.topic_name("unknown")
@@ -116,7 +116,7 @@ def topics_that_are_not_there(s: Story) -> None:
 
 @story(sections=["9.1", "14"])
 def commits_and_fetches_by_topic_id(s: Story) -> None:
-    """Version 10 says topics by id: unknown ids, a name beside the id, the zero id, an id of a topic made anew."""
+    """Version 10 has topic ids: unknown ids, a name in addition, the zero id, the id of a topic created again."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders", partitions=2), stage.topic("other")
     admin = Admin(s, "admin", ids={topic: stage.topic_id(topic), other: stage.topic_id(other)})
@@ -150,8 +150,8 @@ def commits_and_fetches_by_topic_id(s: Story) -> None:
 
 @story(gotchas=[31, 39], sections=["9.1"])
 def commits_without_a_group(s: Story) -> None:
-    """A missing group takes a commit without generation and becomes a simple one; with a generation it is refused,
-    by version."""
+    """A commit without a generation creates a missing group as a simple one; with a generation it is refused, by
+    version."""
     topic = Stagehand(s).topic("orders")
     admin = Admin(s, "admin")
     commit = {(topic, 0): 1}
@@ -226,8 +226,8 @@ def commits_in_every_state(s: Story) -> None:
 
 @story(gotchas=[6], sections=["9.1"])
 def commits_with_a_pending_id(s: Story) -> None:
-    """A pending id is no member: a commit with it is UNKNOWN_MEMBER_ID where members are, and anybody's in an empty
-    group."""
+    """A pending id is not a member: its commit is UNKNOWN_MEMBER_ID if the group has members, and accepted if it is
+    empty."""
     topic = Stagehand(s).topic("orders")
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
@@ -241,8 +241,8 @@ def commits_with_a_pending_id(s: Story) -> None:
 
 @story(sections=["9.1", "11.3"])
 def many_commits_of_one_partition(s: Story) -> None:
-    """A partition named twice in one commit, topics twice, partitions in odd order: the records keep the order, the
-    last counts."""
+    """A partition named twice in one commit, topics twice, partitions in any order: records keep the order, the last one
+    counts."""
     topic = Stagehand(s).topic("orders", partitions=3)
     group, admin = s.group(), Admin(s, "admin")
     once = commit_topics({(topic, 2): 1, (topic, 0): (2, "first")})

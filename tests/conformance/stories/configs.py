@@ -1,4 +1,4 @@
-"""DescribeConfigs and IncrementalAlterConfigs: of topics and of the broker."""
+"""DescribeConfigs, IncrementalAlterConfigs, AlterConfigs: configurations of topics, brokers and groups."""
 
 from collections.abc import Mapping, Sequence
 
@@ -76,7 +76,7 @@ def every_version_of_describing_configs(s: Story) -> None:
 
 @story(sections=["configs"])
 def configs_of_odd_resources(s: Story) -> None:
-    """Unknown topics, bad names, the broker by its number and by none, unknown brokers and kinds."""
+    """Unknown topics, bad names, the broker by its id and by an empty name, unknown brokers and resource types."""
     admin = Client(s, "admin")
     keys = [
         "group.initial.rebalance.delay.ms",
@@ -107,7 +107,7 @@ def configs_of_odd_resources(s: Story) -> None:
 
 @story(sections=["configs"])
 def configs_of_a_topic_change(s: Story) -> None:
-    """Set, delete, append and subtract, good and bad values, twice the same key, only validated."""
+    """Set, delete, append and subtract; valid and invalid values, a key listed twice, validate-only."""
     stage, admin = Stagehand(s), Client(s, "admin")
     topic = stage.topic("orders")
 
@@ -136,7 +136,7 @@ def configs_of_a_topic_change(s: Story) -> None:
 
 @story(sections=["configs"])
 def configs_of_others_change(s: Story) -> None:
-    """Unknown topics, the same resource twice, unknown kinds, and a limit that takes effect."""
+    """Unknown topics, a resource listed twice, unknown types, and a limit that takes effect."""
     stage = Stagehand(s)
     topic = stage.topic("orders")
     admin = DataClient(s, "admin")
@@ -173,7 +173,7 @@ def replace(
 
 @story(sections=["configs"])
 def configs_of_a_topic_are_replaced(s: Story) -> None:
-    """AlterConfigs, by version: what is not named goes; bad values, nulls, names twice, only validated."""
+    """AlterConfigs, by version: configs that are not named are deleted; bad values, nulls, names twice, validate-only."""
     stage, admin = Stagehand(s), Client(s, "admin")
     topic = stage.topic("orders", retention_ms="1000", cleanup_policy="compact")
 
@@ -195,7 +195,7 @@ def configs_of_a_topic_are_replaced(s: Story) -> None:
 
 @story(sections=["configs"])
 def configs_of_others_are_replaced(s: Story) -> None:
-    """AlterConfigs of brokers, groups, client metrics and odd resources, and of one resource twice."""
+    """AlterConfigs of brokers, groups, client metrics and invalid resources, and of a resource listed twice."""
     stage, admin = Stagehand(s), Client(s, "admin")
     topic, other, group = stage.topic("orders"), stage.topic("pays"), s.topic_name("app")
     subscription = s.topic_name("metrics")

@@ -1,4 +1,4 @@
-"""The server-side assignors of consumer groups: which one is taken, and what it gives (KIP-848)."""
+"""The server-side assignors of consumer groups: which one is chosen, and its assignments (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 5.2", "848 6"])
 def the_assignor_that_most_consumers_want(s: Story) -> None:
-    """None wanted, one wanted, a tie, a majority, and what a change of mind does."""
+    """No preference, one preference, a tie, a majority, and changed preferences."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=7)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -36,7 +36,7 @@ def the_assignor_that_most_consumers_want(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.2"])
 def the_assignor_that_is_shown_in_a_tie(s: Story) -> None:
-    """Who came first does not count."""
+    """The order in which members joined has no effect."""
     for first, second in (("range", "uniform"), ("uniform", "range")):
         group = s.group(first)
         a, b = (Consumer(s, each, group_id=group, topics=["nowhere"], assignor=each) for each in (first, second))
@@ -49,7 +49,8 @@ def the_assignor_that_is_shown_in_a_tie(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 6"])
 def the_range_assignor_of_the_server(s: Story) -> None:
-    """Each member gets the same numbers of every topic that all have; topics of other sizes have their own."""
+    """Each member gets the same partition numbers of every topic to which all subscribe; other topics are assigned
+    separately."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=5, payments=5, refunds=2)
     a = Consumer(s, "a", group_id=group, topics=topics, assignor="range")
@@ -69,7 +70,7 @@ def the_range_assignor_of_the_server(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 6"])
 def the_uniform_assignor_of_the_server(s: Story) -> None:
-    """It keeps what it can when members of one topic come and go."""
+    """It moves as few partitions as possible when members with one topic join and leave."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=10)
     members: list[Consumer] = []
@@ -88,7 +89,7 @@ def the_uniform_assignor_of_the_server(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 6"])
 def racks_of_consumers(s: Story) -> None:
-    """The broker has no rack: those of the members are shown and change nothing."""
+    """The broker has no rack: racks of members are shown in descriptions and have no effect."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a = Consumer(s, "a", group_id=group, topics=topics, rack="r1")
@@ -105,7 +106,7 @@ def racks_of_consumers(s: Story) -> None:
 
 @story(settings=UPGRADE_ONLY, sections=["848 5.2"])
 def the_first_assignor_of_the_broker(s: Story) -> None:
-    """Where nobody wants another, it is the first that the broker has."""
+    """If no member has a preference, it is the first one configured for the broker."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=5)
     a, b = Consumer(s, "a", group_id=group, topics=topics), Consumer(s, "b", group_id=group, topics=topics)

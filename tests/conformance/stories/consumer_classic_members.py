@@ -19,7 +19,7 @@ def offers(
 
 @story(settings=CONSUMERS, sections=["848 12.3"])
 def a_classic_member_joins_a_consumer_group(s: Story) -> None:
-    """Both steps of its join, its share, heartbeats in each phase, and its goodbye."""
+    """Both steps of its join, its assignment, heartbeats in each phase, and LeaveGroup."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")
@@ -81,7 +81,7 @@ def every_version_of_classic_requests_to_a_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 12.3"])
 def classic_members_that_are_refused_by_a_consumer_group(s: Story) -> None:
-    """Protocols that do not fit, ids and instance ids that are not known, generations that are not the member's."""
+    """Protocols that do not fit, unknown member and instance ids, generations that are not the member's."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=3)
     a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")
@@ -137,7 +137,7 @@ def classic_members_that_are_refused_by_a_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 12.3"])
 def static_classic_members_of_a_consumer_group(s: Story) -> None:
-    """They take the place of the instance, whoever has it."""
+    """They replace the current member with that instance id, of either protocol."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -196,7 +196,7 @@ def offsets_of_classic_members_of_a_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 9", "848 12.3"], lasts_ms=10000)
 def classic_members_that_are_too_late(s: Story) -> None:
-    """One does not sync in time, one does not rejoin in time, one is silent."""
+    """One does not send SyncGroup in time, one does not rejoin in time, one sends nothing."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     admin = Watcher(s, "admin")

@@ -1,4 +1,4 @@
-"""Configurations of groups: the sessions and intervals of one consumer group (KIP-848)."""
+"""Configurations of groups: session timeouts and intervals of one consumer group (KIP-848)."""
 
 from groupcoord.protocol.messages import ListConfigResourcesRequest
 from tests.conformance.actors import Client, Stagehand
@@ -38,7 +38,7 @@ def configs_of_a_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 2"])
 def configs_of_groups_that_are_refused(s: Story) -> None:
-    """Values out of bounds, that are no numbers, of unknown names, of a group without a name, in every version."""
+    """Values out of bounds and not numbers, unknown names, a group without a name, in every version."""
     group, admin = s.group(), Client(s, "admin")
     cases: list[tuple[str, str, str | None]] = [
         ("a session below the minimum", SESSION, "99"),
@@ -80,7 +80,7 @@ def configs_of_groups_that_are_refused(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 2"])
 def the_heartbeat_interval_of_one_group(s: Story) -> None:
-    """Each answer says the interval of its group, as it is by then."""
+    """Each response contains the current interval of its group."""
     group, stage, admin = s.group(), Stagehand(s), Client(s, "admin")
     topics, _ = topics_with_ids(s, stage, orders=1)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -108,7 +108,8 @@ def _until_it_says(s: Story, member: Consumer, interval_ms: int) -> None:
 
 @story(settings=CONSUMERS, sections=["848 2"])
 def a_group_with_its_own_assignment_interval(s: Story) -> None:
-    """What is computed at most so often: until then the members go by the old target, and the group is Assigning."""
+    """Assignments are computed at most once per interval: until then members keep the old target, and the group is
+    Assigning."""
     group, stage, admin = s.group(), Stagehand(s), Client(s, "admin")
     topics, _ = topics_with_ids(s, stage, orders=4)
     a, b, c = (Consumer(s, each, group_id=group, topics=topics) for each in "abc")

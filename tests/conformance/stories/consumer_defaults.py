@@ -1,4 +1,4 @@
-"""Consumer groups as they are by default: assignments are computed at most once a second (KIP-848)."""
+"""Consumer groups with the default configuration: assignments are computed at most once a second (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, topics_with_ids
@@ -29,7 +29,7 @@ def the_first_consumer_by_default(s: Story) -> None:
 
 @story(settings=FAST, sections=["848 14"], lasts_ms=12000)
 def more_consumers_by_default(s: Story) -> None:
-    """Until a second is over the group is Assigning and everybody goes by the old assignment."""
+    """Until the second is over the group is Assigning and all members keep the old assignment."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a, b, c = (Consumer(s, each, group_id=group, topics=topics) for each in "abc")
@@ -71,7 +71,7 @@ def more_consumers_by_default(s: Story) -> None:
 
 @story(settings=SHORT_MEMORY, sections=["848 10.2"], lasts_ms=6000)
 def an_empty_consumer_group_vanishes(s: Story) -> None:
-    """Without offsets it is deleted when offsets are looked through next."""
+    """Without offsets it is deleted at the next check for expired offsets."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")

@@ -1,4 +1,4 @@
-"""Consumer groups from outside: ConsumerGroupDescribe, ListGroups, DescribeGroups, DeleteGroups (KIP-848)."""
+"""Administration of consumer groups: ConsumerGroupDescribe, ListGroups, DescribeGroups, DeleteGroups (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -43,7 +43,7 @@ def consumer_groups_in_every_version_and_state(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 10.2"])
 def listing_consumer_groups_by_state_and_type(s: Story) -> None:
-    """Filters of states and types, in any case of letters, known and unknown, alone and together."""
+    """Filters by state and type, in upper and lower case, known and unknown, alone and together."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     admin = Watcher(s, "admin")
@@ -89,7 +89,7 @@ def listing_consumer_groups_by_state_and_type(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 10.1"])
 def describing_what_is_no_consumer_group(s: Story) -> None:
-    """Missing, unnamed, classic, empty classic and simple groups, several and the same twice."""
+    """Missing, unnamed, classic, empty classic and simple groups; several groups, and one listed twice."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     admin, group = Watcher(s, "admin"), s.group("consumer")
@@ -114,7 +114,7 @@ def describing_what_is_no_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 10.2"])
 def deleting_consumer_groups(s: Story) -> None:
-    """Only empty ones go, with their offsets; several in one request."""
+    """Only empty ones are deleted, with their offsets; several in one request."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     admin = Watcher(s, "admin")

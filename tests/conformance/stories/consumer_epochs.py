@@ -1,4 +1,4 @@
-"""Epochs of members of consumer groups: fencing, and answers that got lost (KIP-848)."""
+"""Epochs of members of consumer groups: fencing, and lost responses (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 3.4"])
 def answers_to_consumers_that_got_lost(s: Story) -> None:
-    """The epoch before is accepted from one who owns no more than it has."""
+    """The previous epoch is accepted from a member that owns no more partitions than it is assigned."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4)
     topic = ids[topics[0]]
@@ -33,7 +33,7 @@ def answers_to_consumers_that_got_lost(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.4"])
 def the_first_answer_got_lost(s: Story) -> None:
-    """A member whose first heartbeat was never answered joins again, and again, before and after others."""
+    """A member that got no response to its first heartbeat joins again, twice, before and after others."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     a, b = (Consumer(s, name, group_id=group, topics=topics) for name in "ab")
@@ -51,7 +51,7 @@ def the_first_answer_got_lost(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.4"])
 def consumers_are_fenced_by_their_epoch(s: Story) -> None:
-    """Older and newer epochs in each state of a member."""
+    """Lower and higher epochs in each state of a member."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=3)
     topic = ids[topics[0]]
@@ -84,7 +84,7 @@ def consumers_are_fenced_by_their_epoch(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.1"])
 def what_moves_the_epoch_of_a_group(s: Story) -> None:
-    """Only what changes who may get what."""
+    """Only changes that can affect the assignment increase it."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2, payments=2)
     a, admin = Consumer(s, "a", group_id=group, topics=topics[:1]), Watcher(s, "admin")

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: how members of consumer groups (KIP-848) come in."""
+"""ConsumerGroupHeartbeat: how members join consumer groups (KIP-848)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 3.5"])
 def the_first_consumer_of_a_group(s: Story) -> None:
-    """One member joins, heartbeats with and without what it owns, with everything again, and leaves."""
+    """One member joins, heartbeats with and without owned partitions and with all fields, and leaves."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=3)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -35,7 +35,7 @@ def everything(member: Consumer) -> dict[str, Any]:
 
 @story(settings=CONSUMERS, sections=["848 3.5", "848 4"])
 def a_second_consumer_joins(s: Story) -> None:
-    """Two members of one topic: the first has to give back, and only when it says that it has does the second get its share."""
+    """Two members with one topic: the second gets its partitions only when the first has confirmed their revocation."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a, b = Consumer(s, "a", group_id=group, topics=topics), Consumer(s, "b", group_id=group, topics=topics)

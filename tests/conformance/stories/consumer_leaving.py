@@ -1,4 +1,4 @@
-"""How members of consumer groups go (KIP-848)."""
+"""How members leave consumer groups (KIP-848)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 3.6"])
 def every_way_to_leave_a_consumer_group(s: Story) -> None:
-    """With and without an instance id, under one's own name and another's, twice, and from groups that are not there."""
+    """With and without an instance id, with its own and another one, twice, and from missing groups."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -57,7 +57,7 @@ def said(member: Consumer) -> dict[str, Any]:
 
 @story(settings=CONSUMERS, sections=["848 3.6", "848 15"])
 def a_consumer_group_keeps_its_epoch(s: Story) -> None:
-    """A group that became empty goes on from its epoch, unless it was deleted."""
+    """A group that became empty continues at its epoch, unless it was deleted."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")

@@ -1,4 +1,4 @@
-"""Lives of consumer groups that were drawn by chance (KIP-848)."""
+"""Randomly generated stories of consumer groups (KIP-848)."""
 
 import random
 
@@ -17,7 +17,7 @@ def _drawn(number: int) -> None:
         Life(s, random.Random(number)).goes_on()
 
     tells.__name__ = f"consumers_by_chance_{number}"
-    tells.__doc__ = f"Consumers and classic members come, go and change their minds: life {number}."
+    tells.__doc__ = f"Consumers and classic members join, leave and change their subscriptions: random story {number}."
     story(settings=CONSUMERS)(tells)
 
 

@@ -1,4 +1,4 @@
-"""Groups that change their kind: classic to consumer and back, under each policy (KIP-848)."""
+"""Groups that change their type: classic to consumer and back, under each policy (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
@@ -28,7 +28,7 @@ def classic_group(s: Story, group: str, topics: list[str], *names: str, shares: 
 
 @story(settings=CONSUMERS, sections=["848 12.1"])
 def a_classic_group_becomes_a_consumer_group(s: Story) -> None:
-    """A consumer joins two classic members; one of these comes over, the other leaves."""
+    """A consumer joins two classic members; one of these changes its protocol, the other leaves."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     admin = Watcher(s, "admin")
@@ -62,7 +62,7 @@ def a_classic_group_becomes_a_consumer_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 12.1"])
 def classic_groups_in_every_state_meet_a_consumer(s: Story) -> None:
-    """Empty, simple, waiting for joins, waiting for syncs, of another type, with metadata that is none."""
+    """Empty, simple, waiting for JoinGroup or SyncGroup, of another protocol type, with unreadable metadata."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     admin = Watcher(s, "admin")
@@ -140,7 +140,7 @@ def classic_groups_in_every_state_meet_a_consumer(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 12.2"])
 def a_consumer_group_becomes_a_classic_group(s: Story) -> None:
-    """The last consumer leaves; the classic members rejoin, and go on as before."""
+    """The last consumer leaves; the classic members rejoin and continue."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     admin = Watcher(s, "admin")
@@ -169,7 +169,7 @@ def a_consumer_group_becomes_a_classic_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 12.2"])
 def the_last_consumer_is_replaced_by_a_classic_member(s: Story) -> None:
-    """A static member that comes back with the classic protocol, with the same topics and with others."""
+    """A static member returns with the classic protocol, with the same topics and with others."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     admin = Watcher(s, "admin")
@@ -255,7 +255,7 @@ def _under(setting: Settings, name: str) -> None:
         admin.looks_at(empty)
         admin.describes(empty)
 
-    tells.__name__, tells.__doc__ = name, f"Classic to consumer and back, and empty groups: {setting.why}."
+    tells.__name__, tells.__doc__ = name, f"Classic to consumer and back, and empty groups, where {setting.why}."
     story(settings=setting, sections=["848 12"])(tells)
 
 

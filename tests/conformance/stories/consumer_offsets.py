@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 11"])
 def every_version_of_commits_by_consumers(s: Story) -> None:
-    """With the right epoch, a future one, an older one, none; as a member, as another one, as nobody."""
+    """With the right, a future, an older or no epoch; as the member, as another member, without a member id."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2)
     topic = topics[0]
@@ -31,7 +31,7 @@ def every_version_of_commits_by_consumers(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 11"])
 def every_version_of_offset_fetches_by_consumers(s: Story) -> None:
-    """With the right epoch, others, none, as another member, as nobody; named topics and all of them."""
+    """With the right, another or no epoch, as another member, without a member id; named topics and all topics."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2)
     topic = topics[0]
@@ -63,7 +63,7 @@ def every_version_of_offset_fetches_by_consumers(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 11"])
 def commits_with_the_epoch_before(s: Story) -> None:
-    """Each partition remembers since which epoch the member has it (KIP-1251)."""
+    """For each partition the coordinator stores the epoch at which the member got it (KIP-1251)."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=6)
     topic = topics[0]
@@ -99,7 +99,7 @@ def commits_with_the_epoch_before(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 11"])
 def commits_while_giving_back(s: Story) -> None:
-    """What must be given back may still be committed, by the one who has it and by nobody else."""
+    """Partitions that are being revoked may still be committed, only by their present owner."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4, payments=1)
     topic, other = topics
@@ -130,7 +130,7 @@ def commits_while_giving_back(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 11"])
 def commits_of_those_who_are_not_there(s: Story) -> None:
-    """To missing, empty and full groups, from nobody, from one who left, from a static member that is away."""
+    """To missing, empty and full groups, without a member id, after leaving, and from a static member that is away."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=1)
     topic = topics[0]
@@ -162,7 +162,7 @@ def commits_of_those_who_are_not_there(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 10.2"])
 def deleting_offsets_of_consumer_groups(s: Story) -> None:
-    """Not those of topics that somebody subscribes to, whatever the state."""
+    """Offsets of subscribed topics cannot be deleted, in any state."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2, payments=2)
     orders, payments = topics

@@ -1,4 +1,4 @@
-"""How members of consumer groups get from what they have to what they are to have, step by step (KIP-848)."""
+"""How members of consumer groups move to their target assignment, step by step (KIP-848)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def three_consumers_come_and_go(s: Story) -> None:
-    """Each new member takes from those before it; each one that goes leaves to the others."""
+    """Each new member gets partitions from earlier members; those of each leaving member go to the others."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=9)
     a, b, c = (Consumer(s, name, group_id=group, topics=topics) for name in "abc")
@@ -33,7 +33,7 @@ def three_consumers_come_and_go(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def a_consumer_that_gives_back_piece_by_piece(s: Story) -> None:
-    """What must go is shown until none of it is owned any more; meanwhile the target changes again."""
+    """Partitions to revoke are shown until none of them is owned; meanwhile the target changes again."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=8)
     topic = ids[topics[0]]
@@ -62,7 +62,7 @@ def a_consumer_that_gives_back_piece_by_piece(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def giving_back_what_is_wanted_again(s: Story) -> None:
-    """The one who was to get it leaves before it was given back."""
+    """The new owner leaves before the partitions are revoked."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4)
     topic = ids[topics[0]]
@@ -83,7 +83,7 @@ def giving_back_what_is_wanted_again(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def two_consumers_wait_for_a_third(s: Story) -> None:
-    """Both have the new epoch and nothing to show for it until the third gives back."""
+    """Both have the new epoch, but get no partitions until the third has revoked them."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=3)
     a, b, c = (Consumer(s, name, group_id=group, topics=topics) for name in "abc")
@@ -107,7 +107,7 @@ def two_consumers_wait_for_a_third(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def a_consumer_joins_again_with_partitions(s: Story) -> None:
-    """A member that starts anew under its old id gives back at once what it is not to have."""
+    """A member that joins again with its old id releases at once the partitions that it is not assigned."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a, b = (Consumer(s, name, group_id=group, topics=topics) for name in "ab")
@@ -131,7 +131,7 @@ def a_consumer_joins_again_with_partitions(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def many_consumers_of_few_partitions(s: Story) -> None:
-    """More members than partitions: some have nothing and are stable nevertheless."""
+    """More members than partitions: some have none and are stable nevertheless."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     members = [Consumer(s, name, group_id=group, topics=topics) for name in "abcdefgh"]
@@ -148,7 +148,7 @@ def many_consumers_of_few_partitions(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.5"])
 def full_heartbeats_are_answered_in_full(s: Story) -> None:
-    """The assignment is said to one who says everything, however often, and not to one who leaves something out."""
+    """Each heartbeat with all fields gets the assignment; one that lacks a field does not."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     a = Consumer(s, "a", group_id=group, topics=topics)

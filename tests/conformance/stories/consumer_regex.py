@@ -1,4 +1,4 @@
-"""Regular expressions of consumer groups: what they match, and when (KIP-848)."""
+"""Regular expressions of consumer groups: which topics they match, and when (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
@@ -22,7 +22,7 @@ def resolved(s: Story, group: str, epoch: int) -> None:
 
 @story(settings=CONSUMERS, sections=["848 8"])
 def the_first_regular_expression_of_a_group(s: Story) -> None:
-    """The first answer is empty; when the topics are found, the next one has them."""
+    """The first response has no partitions; when the topics have been resolved, the next one has them."""
     group, stage = s.group(), Stagehand(s)
     topics_with_ids(s, stage, orders=2, payments=1, other=1)
     expression = f"{s.name}-(orders|pay.*)"
@@ -41,7 +41,7 @@ def the_first_regular_expression_of_a_group(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 8"])
 def regular_expressions_that_are_refused(s: Story) -> None:
-    """Invalid ones are, at the first heartbeat and later; in version 0 there are none."""
+    """Invalid ones at the first heartbeat and later; version 0 does not support any."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     a = Consumer(s, "a", group_id=group, regex="x")
@@ -62,7 +62,7 @@ def regular_expressions_that_are_refused(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 8"])
 def a_regular_expression_that_others_know(s: Story) -> None:
-    """A second member with the same expression has its topics at once; the expression goes with its last member."""
+    """A second member with the same expression gets its topics at once; the expression is deleted with its last member."""
     group, stage = s.group(), Stagehand(s)
     topics_with_ids(s, stage, orders=4)
     expression = f"{s.name}-o.*"
@@ -103,7 +103,7 @@ def topics_and_a_regular_expression(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 8"], lasts_ms=14000)
 def a_regular_expression_that_matches_later(s: Story) -> None:
-    """Nothing matches at first; a topic that is created matches once it has been looked for again, after ten seconds."""
+    """Nothing matches at first; a created topic matches when the expression is resolved again, after ten seconds."""
     group, stage = s.group(), Stagehand(s)
     a, admin = Consumer(s, "a", group_id=group, regex=f"{s.name}-later"), Watcher(s, "admin")
     a.joins()
@@ -122,7 +122,7 @@ def a_regular_expression_that_matches_later(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 8"])
 def what_regular_expressions_match(s: Story) -> None:
-    """The whole name, in RE2's syntax, and the topics of Kafka itself too."""
+    """The whole name, in RE2's syntax; internal topics too."""
     stage = Stagehand(s)
     s.names.learn_topic(stage.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC)
     topics_with_ids(s, stage, a=1, ab=1, b1=1)

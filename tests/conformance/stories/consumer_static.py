@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 7"])
 def a_static_consumer_comes_back(s: Story) -> None:
-    """It leaves for now, and takes its place again under another member id, and under the same one."""
+    """It leaves temporarily, and returns with another member id and with the same one."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -40,7 +40,7 @@ def a_static_consumer_comes_back(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 7"])
 def an_instance_id_that_is_taken(s: Story) -> None:
-    """Nobody else joins with it until its owner has left for now, not even its owner."""
+    """No process can join with it until its owner has left temporarily, not even the owner."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
@@ -64,7 +64,7 @@ def an_instance_id_that_is_taken(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 7"])
 def a_static_consumer_is_away_while_others_move(s: Story) -> None:
-    """What it has stays its own, though the target says otherwise, until it comes back."""
+    """It keeps its partitions until it returns, even if the target assignment changes."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=6)
     a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
@@ -86,7 +86,7 @@ def a_static_consumer_is_away_while_others_move(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 7"])
 def a_static_consumer_leaves_while_it_gives_back(s: Story) -> None:
-    """Its pending revocation is forgotten; when it is back, it has what it is to have."""
+    """Its pending revocation is dropped; when it returns, it has its target assignment."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4)
     a = Consumer(s, "a", group_id=group, topics=topics, instance="i")
@@ -106,7 +106,7 @@ def a_static_consumer_leaves_while_it_gives_back(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 7"])
 def two_instances(s: Story) -> None:
-    """Range sorts those with instance ids first; each keeps its own place."""
+    """Range sorts members with instance ids first; each keeps its own place."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=5)
     z = Consumer(s, "z", group_id=group, topics=topics, instance="1", assignor="range")

@@ -1,4 +1,4 @@
-"""What members of consumer groups subscribe to, and how that changes (KIP-848)."""
+"""Subscriptions of members of consumer groups, and their changes (KIP-848)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(settings=CONSUMERS, sections=["848 5"])
 def a_consumer_that_changes_its_topics(s: Story) -> None:
-    """More topics, fewer topics, others, none, and those that are not there."""
+    """More topics, fewer topics, others, none, and topics that do not exist."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2, payments=3, refunds=1)
     orders, payments, refunds = topics
@@ -39,7 +39,7 @@ def a_consumer_that_changes_its_topics(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5"])
 def consumers_that_want_different_topics(s: Story) -> None:
-    """One topic each, one in common, and a change while another one gives back."""
+    """One topic each, one in common, and a change while another member revokes partitions."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=4, payments=2)
     orders, payments = topics
@@ -68,7 +68,7 @@ def consumers_that_want_different_topics(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 4"])
 def a_topic_given_up_while_giving_back(s: Story) -> None:
-    """Partitions of a topic that is not subscribed any more join those that are being given back."""
+    """Partitions of a topic that is no longer subscribed are added to those being revoked."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4, payments=2)
     orders, payments = topics
@@ -93,7 +93,7 @@ def a_topic_given_up_while_giving_back(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.2"])
 def names_and_owned_partitions_in_one_heartbeat(s: Story) -> None:
-    """A change of topics together with what is owned: once owned, once given back already."""
+    """A change of topics together with owned partitions: once still owned, once already revoked."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2, payments=2)
     orders, payments = topics

@@ -51,7 +51,7 @@ def a_silent_consumer_is_removed(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
 def the_last_silent_consumer_is_removed(s: Story) -> None:
-    """The group is empty; commits and refused heartbeats have kept nobody in it."""
+    """The group becomes empty; commits and refused heartbeats did not extend any session."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     short_session(s, group)
@@ -68,7 +68,7 @@ def the_last_silent_consumer_is_removed(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 7", "848 9"], lasts_ms=8000)
 def a_static_consumer_that_is_away_too_long(s: Story) -> None:
-    """Its session goes on while it is away."""
+    """Its session times out while it is away."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     short_session(s, group)
@@ -84,7 +84,7 @@ def a_static_consumer_that_is_away_too_long(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
 def a_consumer_that_does_not_give_back_in_time(s: Story) -> None:
-    """Heartbeats do not save it."""
+    """It is removed although it sends heartbeats."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2)
     a = Consumer(s, "a", group_id=group, topics=topics, rebalance_ms=2000)
@@ -104,7 +104,7 @@ def a_consumer_that_does_not_give_back_in_time(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 9"], lasts_ms=8000)
 def a_consumer_that_gives_back_in_time(s: Story) -> None:
-    """Then its rebalance timeout means nothing, and neither does that of one who only waits."""
+    """Then its rebalance timeout has no effect, and neither has that of a member that only waits."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=3)
     a = Consumer(s, "a", group_id=group, topics=topics, rebalance_ms=1500)

@@ -1,4 +1,4 @@
-"""Topics that come, grow and go while consumer groups subscribe to them (KIP-848)."""
+"""Topics that are created, grow and are deleted while consumer groups subscribe to them (KIP-848)."""
 
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.messages import CreatePartitionsRequest
@@ -29,7 +29,7 @@ def delete(s: Story, stage: Stagehand, name: str) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.1"])
 def a_topic_is_created_after_it_was_wanted(s: Story) -> None:
-    """Nothing happens until somebody heartbeats; then its partitions are shared out."""
+    """Nothing happens until a member heartbeats; then its partitions are assigned."""
     group, stage = s.group(), Stagehand(s)
     name = s.topic_name("later")
     a, b = (Consumer(s, each, group_id=group, topics=[name]) for each in "ab")
@@ -49,7 +49,7 @@ def a_topic_is_created_after_it_was_wanted(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.1"])
 def a_topic_grows(s: Story) -> None:
-    """New partitions are shared out at the next heartbeat of anybody."""
+    """New partitions are assigned at the next heartbeat of any member."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=2, payments=1)
     a, b = (Consumer(s, each, group_id=group, topics=topics[:1]) for each in "ab")
@@ -76,7 +76,8 @@ def a_topic_grows(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.1", "848 10.1"])
 def a_topic_is_deleted(s: Story) -> None:
-    """Its partitions vanish from descriptions at once, from assignments with heartbeats; made anew, it is another topic."""
+    """Its partitions disappear from descriptions at once, from assignments with heartbeats; created again, it is another
+    topic."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2, payments=2)
     orders, payments = topics
@@ -110,7 +111,7 @@ def a_topic_is_deleted(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 5.1"])
 def a_topic_is_made_anew_between_heartbeats(s: Story) -> None:
-    """Deleted and created under its name: nobody has heartbeated in between."""
+    """It is deleted and created again with the same name, without a heartbeat in between."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2)
     a, admin = Consumer(s, "a", group_id=group, topics=topics, ids=ids), Watcher(s, "admin")

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what is refused before anybody looks at the group, and in which order (KIP-848)."""
+"""ConsumerGroupHeartbeat: requests that are refused before the group is checked, and the order of the checks (KIP-848)."""
 
 import uuid
 from typing import Any
@@ -53,7 +53,7 @@ def what_a_joining_consumer_must_say(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.2"])
 def which_refusal_comes_first(s: Story) -> None:
-    """Several mistakes in one heartbeat: each time the one that is named is corrected."""
+    """Several mistakes in one heartbeat: each time the one that the error names is corrected."""
     group = s.group()
     a = Consumer(s, "a", group_id=group)
     said: dict[str, Any] = {
@@ -84,7 +84,7 @@ def which_refusal_comes_first(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.2"])
 def what_a_consumer_may_say_later(s: Story) -> None:
-    """The same fields in the heartbeats of a member."""
+    """The same fields in later heartbeats of a member."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2)
     a = Consumer(s, "a", group_id=group, topics=topics)
@@ -121,7 +121,7 @@ def what_a_consumer_may_say_later(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["848 3.1"])
 def member_ids_that_the_coordinator_makes(s: Story) -> None:
-    """Version 0 may leave the member id to the coordinator; any other text is taken as it is."""
+    """In version 0 the coordinator can generate the member id; any other text is accepted unchanged."""
     stage = Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=1)
     a = Consumer(s, "a", member_id="", group_id=s.group(), topics=topics, version=0)
@@ -142,7 +142,7 @@ def member_ids_that_the_coordinator_makes(s: Story) -> None:
 
 @story(settings=CLASSIC_ONLY, sections=["848 2"])
 def a_broker_without_consumer_groups(s: Story) -> None:
-    """Where the protocol is not enabled."""
+    """The protocol is not enabled."""
     group, stage = s.group(), Stagehand(s)
     topics = [stage.topic("orders", partitions=1)]
     a, admin = Consumer(s, "a", group_id=group, topics=topics), Watcher(s, "admin")
@@ -160,7 +160,7 @@ def a_broker_without_consumer_groups(s: Story) -> None:
 
 @story(settings=UPGRADE_ONLY, sections=["848 3.3"])
 def consumer_groups_that_are_full(s: Story) -> None:
-    """Three members at most: a fourth is refused, whatever it is; who is in may join again."""
+    """Three members at most: a fourth is refused, of either protocol; a member may join again."""
     group, stage = s.group(), Stagehand(s)
     topics, _ = topics_with_ids(s, stage, orders=6)
     a, b, c, d = (Consumer(s, name, group_id=group, topics=topics) for name in "abcd")

@@ -1,4 +1,4 @@
-"""FindCoordinator: in every version, for every kind of key."""
+"""FindCoordinator: in every version, for every key type."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -7,7 +7,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[46], sections=["10.1"])
 def every_version_of_find_coordinator(s: Story) -> None:
-    """One key up to version 3, any number from 4 on; what the error message says when there is no error."""
+    """One key up to version 3, any number from 4 on; the error message of responses without an error."""
     admin = Admin(s, "admin")
     for version in range(7):
         admin.finds("some-group", version=version)
@@ -19,7 +19,7 @@ def every_version_of_find_coordinator(s: Story) -> None:
 
 @story(sections=["10.1"])
 def other_kinds_of_keys(s: Story) -> None:
-    """Key types that are none, and those of share groups, with keys that are well formed and not."""
+    """Unknown key types, and that of share groups, with well-formed and malformed keys."""
     admin = Admin(s, "admin")
     for version in range(1, 7):
         admin.finds("some-group", version=version, key_type=3)
@@ -31,8 +31,8 @@ def other_kinds_of_keys(s: Story) -> None:
 
 @story(gotchas=[47], sections=["10.1", "4.9"])
 def where_a_group_lives(s: Story) -> None:
-    """Groups whose names hash to the smallest int32, to negative numbers and to non-Latin characters leave their
-    records there."""
+    """Groups whose names hash to the smallest int32 or to negative numbers, or are not Latin: the partition of their
+    records."""
     topic = Stagehand(s).topic("orders")
     admin = Admin(s, "admin")
     # "polygenelubricants" hashes to -2147483648, whose absolute value is none.

@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496): which offsets may go, and when."""
+"""OffsetDelete (KIP-496): which offsets may be deleted, and when."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin, until_forgotten
@@ -9,7 +9,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[39, 50], sections=["9.4"])
 def refusals_of_offset_delete(s: Story) -> None:
-    """Missing and nameless groups, unknown topics and partitions, offsets that are not there."""
+    """Missing and nameless groups, unknown topics and partitions, missing offsets."""
     topic = Stagehand(s).topic("orders", partitions=3)
     group, admin = s.group(), Admin(s, "admin")
     unknown = s.topic_name("unknown")
@@ -31,7 +31,7 @@ def refusals_of_offset_delete(s: Story) -> None:
 
 @story(gotchas=[50], sections=["9.4"])
 def offsets_of_subscribed_topics(s: Story) -> None:
-    """A live consumer group keeps the offsets of what it subscribes to; during its first rebalance, of everything."""
+    """A live consumer group keeps the offsets of its subscribed topics; during its first rebalance, all offsets."""
     stage = Stagehand(s)
     orders, other, third = stage.topic("orders"), stage.topic("other"), stage.topic("third")
     group, admin = s.group(), Admin(s, "admin")
@@ -67,7 +67,7 @@ def offsets_of_subscribed_topics(s: Story) -> None:
 
 @story(gotchas=[50], sections=["9.4"])
 def the_first_rebalance_of_a_group_with_offsets(s: Story) -> None:
-    """A simple group's offsets while its very first consumer is in the join phase: nothing may go."""
+    """A simple group's offsets while its very first consumer is in the join phase: none may be deleted."""
     topic = Stagehand(s).topic("orders")
     group, admin = s.group(), Admin(s, "admin")
     admin.commits(group, {(topic, 0): 1})
@@ -86,7 +86,7 @@ def the_first_rebalance_of_a_group_with_offsets(s: Story) -> None:
 
 @story(gotchas=[51], sections=["9.4"])
 def offsets_of_a_group_of_another_type(s: Story) -> None:
-    """A live group that is not of type consumer refuses as a whole; an empty one does not."""
+    """A live group whose protocol type is not consumer refuses the request; an empty one does not."""
     topic = Stagehand(s).topic("orders")
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, protocol_type="connect", offers={"eager": b"worker"})
@@ -104,7 +104,7 @@ def offsets_of_a_group_of_another_type(s: Story) -> None:
 
 @story(sections=["9.5", "11.3"])
 def offsets_of_a_deleted_topic(s: Story) -> None:
-    """With a topic go its offsets in all groups, live and empty; those of other topics stay."""
+    """With a topic its offsets in all groups are deleted, live and empty; those of other topics stay."""
     stage = Stagehand(s)
     gone, stays = stage.topic("gone", partitions=2), stage.topic("stays")
     live, simple, admin = s.group("live"), s.group("simple"), Admin(s, "admin")

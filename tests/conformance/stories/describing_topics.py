@@ -19,7 +19,7 @@ def describe(*topics: str, limit: int = 2000, cursor: tuple[str, int] | None = N
 
 @story(sections=["topics"])
 def partitions_of_topics_page_by_page(s: Story) -> None:
-    """Topics in any order, unknown ones and odd names among them, with limits and cursors that fit and do not."""
+    """Topics in any order, with unknown and invalid names, with valid and invalid limits and cursors."""
     stage, admin = Stagehand(s), Client(s, "admin")
     orders, pays = stage.topic("orders", 3), stage.topic("pays", 2)
     unknown, last, between = s.topic_name("nope"), s.topic_name("zzz"), s.topic_name("p")

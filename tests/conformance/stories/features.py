@@ -1,4 +1,4 @@
-"""UpdateFeatures, and what clients are answered while a feature has another level (KIP-584, KIP-890, KIP-1071)."""
+"""UpdateFeatures, and the responses to clients while a feature has another level (KIP-584, KIP-890, KIP-1071)."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def until_level(s: Story, name: str, level: int) -> None:
 
 @story(sections=["features"], settings=FEATURES)
 def updating_features(s: Story) -> None:
-    """What is refused, what is not, and what becomes of it; afterwards everything is as it was."""
+    """Refused and accepted updates, and their results; at the end all levels are as before."""
     admin = FeatureAdmin(s, "admin")
     admin.looks_at_features()
     for version in range(3):
@@ -122,7 +122,7 @@ def updating_features(s: Story) -> None:
 
 @story(sections=["features"], settings=FEATURES)
 def no_consumer_groups_of_group_version_0(s: Story) -> None:
-    """Members are refused while the feature is off; the group is what it was when it is on again."""
+    """Members are refused while the feature is off; the group is unchanged when it is on again."""
     admin = FeatureAdmin(s, "admin")
     topic = Stagehand(s).topic("orders", 2)
     until_coordinated(s, Stagehand(s), s.group(), topic, 2)
@@ -200,11 +200,11 @@ def _transactions(s: Story, level: int) -> None:
 
 @story(sections=["features", "transactions"], settings=FEATURES)
 def transactions_of_version_0(s: Story) -> None:
-    """Values are plain and cannot say that a client goes by version 2: such a change fails, and stays under way for ever."""
+    """Log values cannot say that a client uses version 2: such a state change fails, and stays pending for ever."""
     _transactions(s, 0)
 
 
 @story(sections=["features", "transactions"], settings=FEATURES)
 def transactions_of_version_1(s: Story) -> None:
-    """The log has flexible values; epochs are those of version 0."""
+    """The log has flexible record values; epochs work as in version 0."""
     _transactions(s, 1)

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): full, incremental, forgotten, unknown."""
+"""Fetch sessions (KIP-227): full, incremental, evicted, unknown."""
 
 from groupcoord.protocol.apis.fetch import FetchPartition
 from tests.conformance.actors import Stagehand
@@ -9,8 +9,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["fetch"])
 def the_life_of_a_session(s: Story) -> None:
-    """A session opens with a full fetch; then only changes are said, and only changes are answered; then it is
-    closed."""
+    """A session opens with a full fetch; then requests and responses only contain changes; then it is closed."""
     stage = Stagehand(s)
     topic = stage.topic("orders", partitions=3)
     c = DataClient(s, "c", ids={topic: stage.topic_id(topic)})
@@ -64,7 +63,7 @@ def sessions_that_are_not_there(s: Story) -> None:
 
 @story(sections=["fetch"])
 def session_ids_at_the_edges(s: Story) -> None:
-    """The cache is split by ids, and some ids are of no part of it."""
+    """The cache is split by session ids, and some ids belong to no part of it."""
     topic = Stagehand(s).topic("orders")
     c = DataClient(s, "c")
     part = ((1 << 31) - 1) // 8

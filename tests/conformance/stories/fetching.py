@@ -31,8 +31,8 @@ def where_a_fetch_may_start(s: Story) -> None:
 
 @story(sections=["fetch"])
 def limits_of_a_fetch(s: Story) -> None:
-    """The first batch always comes, then max bytes of the partition and of the whole; min bytes beyond what is
-    there."""
+    """The first batch is always returned, then max bytes of the partition and in all apply; min bytes beyond the available
+    data."""
     topic, c = _with_batches(s)
     size = len(batch([b"0" * 20, b"x"]))
     both = {(topic, 0): 0, (topic, 1): 0}
@@ -45,7 +45,7 @@ def limits_of_a_fetch(s: Story) -> None:
 
 @story(sections=["fetch"], lasts_ms=8000)
 def a_fetch_that_waits(s: Story) -> None:
-    """A long poll is answered when enough bytes are there, when its time is over, or at once when it fails."""
+    """A long poll gets its response when enough bytes are there, when its time is over, or at once with an error."""
     topic, c = _with_batches(s, 2, 1)
     p = DataClient(s, "p")
     at_end = {(topic, 0): 2}
@@ -73,7 +73,7 @@ def a_fetch_that_waits(s: Story) -> None:
 
 @story(sections=["fetch"])
 def leader_epochs_in_a_fetch(s: Story) -> None:
-    """The current leader epoch is 0: older ones are fenced, newer ones unknown; last fetched epochs and divergence."""
+    """The current leader epoch is 0: lower ones are fenced, higher ones unknown; last fetched epochs and divergence."""
     topic, c = _with_batches(s, 1)
 
     def fetch(version: int, epoch: int, last: int, offset: int = 2) -> None:
@@ -96,7 +96,7 @@ def leader_epochs_in_a_fetch(s: Story) -> None:
 
 @story(sections=["fetch"])
 def topic_ids_in_a_fetch(s: Story) -> None:
-    """From version 13 on topics are ids: unknown ones, the zero id."""
+    """From version 13 on topics have ids: unknown ones, the zero id."""
     topic, c = _with_batches(s, 1, 1)
     unknown = s.topic_name("unknown")
     for version in (13, 15, 16, 18):
@@ -108,7 +108,7 @@ def topic_ids_in_a_fetch(s: Story) -> None:
 
 @story(sections=["fetch"])
 def topics_without_an_id(s: Story) -> None:
-    """Nothing may follow a topic of the zero id in the answer, whose order is not that of the request."""
+    """No topic may follow one with the zero id in the response, whose order is not that of the request."""
     topic, c = _with_batches(s, 1, 1)
     zero, unknown = s.topic_name("zero"), s.topic_name("unknown")
     c.ids |= {zero: None, unknown: uuid.UUID(int=5)}
@@ -125,7 +125,7 @@ def topics_without_an_id(s: Story) -> None:
 
 @story(sections=["fetch"])
 def isolation_and_replicas(s: Story) -> None:
-    """Read committed without transactions, an odd isolation level, a consumer that says it is a replica."""
+    """Read committed without transactions, an unknown isolation level, a consumer that claims to be a replica."""
     topic, c = _with_batches(s, 1, 1)
     for version in (4, 11, 12):
         c.fetches({(topic, 0): 0}, version, does="reads committed", isolation_level=1)
@@ -135,7 +135,7 @@ def isolation_and_replicas(s: Story) -> None:
 
 @story(sections=["fetch"])
 def the_log_start_in_a_fetch(s: Story) -> None:
-    """A consumer's log start offset is ignored; the answer carries the partition's own."""
+    """A consumer's log start offset is ignored; the response has the partition's own."""
     topic, c = _with_batches(s, 1, 2)
     wanted = FetchPartition(partition=0, fetch_offset=2, partition_max_bytes=1 << 20, log_start_offset=1)
     for version in (5, 12):

@@ -1,4 +1,4 @@
-"""OffsetFetch: what is not there, several groups at once, and what members and states change (nothing)."""
+"""OffsetFetch: missing offsets, several groups in one request, and the effect of members and states (none)."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[37, 38, 39], sections=["9.3"])
 def offsets_that_are_not_there(s: Story) -> None:
-    """No group, no topic, no partition, no offset: all the same -1 without an error; all topics of nothing are none."""
+    """A missing group, topic, partition or offset: -1 without an error; all topics of a missing group are none."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group, admin = s.group(), Admin(s, "admin")
     unknown = s.topic_name("unknown")
@@ -28,7 +28,7 @@ def offsets_that_are_not_there(s: Story) -> None:
 
 @story(sections=["9.3"])
 def offsets_of_several_groups(s: Story) -> None:
-    """Groups in one request are independent; the answer keeps their order, twice the same group included."""
+    """Groups in one request are independent; the response keeps their order, including a group listed twice."""
     topic = Stagehand(s).topic("orders", partitions=2)
     one, two, missing = s.group("one"), s.group("two"), s.group("missing")
     admin = Admin(s, "admin")
@@ -44,7 +44,7 @@ def offsets_of_several_groups(s: Story) -> None:
 
 @story(sections=["9.3"])
 def member_ids_in_a_fetch(s: Story) -> None:
-    """Version 9 carries a member id and epoch; a classic group does not look at them, in any state."""
+    """Version 9 has a member id and epoch; for a classic group they are not checked, in any state."""
 
     topic = Stagehand(s).topic("orders")
     group, admin = s.group(), Admin(s, "admin")
@@ -64,7 +64,7 @@ def member_ids_in_a_fetch(s: Story) -> None:
 
 @story(sections=["9.3"])
 def the_order_of_all_topics(s: Story) -> None:
-    """Asked for everything, the broker answers in the order of its hash tables: the same each time."""
+    """A request for all topics gets them in the order of the broker's hash tables: the same each time."""
     stage = Stagehand(s)
     group, admin = s.group(), Admin(s, "admin")
     topics = [stage.topic(name, partitions=4) for name in ("a", "b", "c", "d", "e")]

@@ -1,5 +1,5 @@
-"""What the coordinator forgets by itself (KIP-211): looked through every 300 ms, kept for a minute. And Kafka's
-session bounds."""
+"""Expiration by the coordinator (KIP-211): offsets are kept for a minute, checked every 300 ms. And Kafka's session
+bounds."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -14,7 +14,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[48], sections=["9.5"], settings=SHORT_MEMORY, lasts_ms=3000)
 def empty_groups_without_offsets(s: Story) -> None:
-    """A group of one MEMBER_ID_REQUIRED, a group that was left, a refused one: all are gone at the next look."""
+    """A group with only a MEMBER_ID_REQUIRED, a group that was left, a refused one: all are deleted at the next check."""
     admin = Admin(s, "admin")
     pending, left, refused, live = (s.group(name) for name in ("pending", "left", "refused", "live"))
     d = Member(s, "d", group_id=live)
@@ -34,8 +34,8 @@ def empty_groups_without_offsets(s: Story) -> None:
 
 @story(sections=["9.5", "9.1"], settings=SHORT_MEMORY, lasts_ms=4000)
 def offsets_with_their_own_retention(s: Story) -> None:
-    """Offsets committed with a retention time of half a second expire by it: in a simple group, and in a live one
-    if not subscribed."""
+    """Offsets with a retention time of half a second expire after it: in a simple group, and in a live one if not
+    subscribed."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders", partitions=2), stage.topic("other")
     admin = Admin(s, "admin")
@@ -57,8 +57,8 @@ def offsets_with_their_own_retention(s: Story) -> None:
 
 @story(gotchas=[49], sections=["9.5"], settings=SHORT_MEMORY, lasts_ms=70_000)
 def offsets_after_a_minute(s: Story) -> None:
-    """A minute after the commit a simple group's offsets go; an emptied group's a minute after it became empty;
-    a live one's stay where subscribed; a group of another type keeps all while it has members."""
+    """A simple group's offsets expire a minute after the commit, an emptied group's a minute after it became empty. A live
+    one keeps those of subscribed topics; a group of another type keeps all while it has members."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders"), stage.topic("other")
     admin = Admin(s, "admin")
@@ -87,7 +87,7 @@ def offsets_after_a_minute(s: Story) -> None:
 
 @story(sections=["4.2", "2.1"], settings=SHORT_MEMORY)
 def kafkas_own_session_bounds(s: Story) -> None:
-    """By default a session lasts from 6 seconds to 30 minutes."""
+    """By default a session timeout may be from 6 seconds to 30 minutes."""
     a = Member(s, "a", group_id=s.group())
     stable(Member(s, "keeper", group_id=s.group(), session_ms=60_000), version=3)
     for session_ms in (5_999, 6_000, 1_800_000, 1_800_001):

@@ -1,4 +1,4 @@
-"""group.max.size: three here (KIP-389). Who is refused, who is thrown out."""
+"""group.max.size, here three (KIP-389): which members are refused, and which are removed."""
 
 from tests.conformance.admin import Admin
 from tests.conformance.members import Member, share_out
@@ -18,7 +18,7 @@ def three(s: Story, group: str, **given: object) -> tuple[Member, Member, Member
 
 @story(sections=["4.4"], settings=SLOW_START, lasts_ms=8000)
 def a_full_group(s: Story) -> None:
-    """A fourth member gets an id but no entry: Stable, completing, and with an id that nobody knows."""
+    """A fourth member gets an id but cannot join: Stable, completing, and with an unknown id."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = three(s, group)
     d = Member(s, "d", group_id=group)
@@ -40,7 +40,7 @@ def a_full_group(s: Story) -> None:
 
 @story(gotchas=[54], sections=["4.4"], settings=SLOW_START, lasts_ms=10000)
 def late_rejoiners_are_thrown_out(s: Story) -> None:
-    """In the join phase the first three requests count: an old member that comes fourth is thrown out of the group."""
+    """In the join phase the first three requests count: an old member that comes fourth is removed."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = three(s, group, rebalance_ms=6000)
     share_out(a, b, c)
@@ -60,7 +60,7 @@ def late_rejoiners_are_thrown_out(s: Story) -> None:
 
 @story(gotchas=[54], sections=["4.4", "4.5"], settings=SLOW_START, lasts_ms=8000)
 def pending_ids_do_not_count(s: Story) -> None:
-    """Five ask for an id of an empty group and get one; the fourth that uses it is refused and its id is gone."""
+    """Five request an id of an empty group and get one; the fourth that uses it is refused and its id dropped."""
     group = s.group()
     members = [Member(s, name, group_id=group) for name in "abcde"]
     for member in members:
@@ -76,7 +76,7 @@ def pending_ids_do_not_count(s: Story) -> None:
 
 @story(sections=["4.4", "4.8"], settings=SLOW_START, lasts_ms=8000)
 def a_static_member_of_a_full_group_starts_again(s: Story) -> None:
-    """Is a replacement a new member for the limit? The full group answers."""
+    """Whether a replacement counts as a new member for the limit of a full group."""
     group = s.group()
     a = Member(s, "a", group_id=group, instance="instance-a")
     b, c = Member(s, "b", group_id=group), Member(s, "c", group_id=group)

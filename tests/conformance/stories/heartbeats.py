@@ -1,4 +1,4 @@
-"""Heartbeat in every state of a group, by every version, with everything wrong."""
+"""Heartbeat in every state of a group, in every version, with every kind of error."""
 
 from tests.conformance.members import Member, share_out, stable
 from tests.conformance.story import Story, story
@@ -6,7 +6,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["6"])
 def heartbeats_through_a_life(s: Story) -> None:
-    """Every state answers in its own way: rebalancing says so, the other states are fine."""
+    """The response in every state: REBALANCE_IN_PROGRESS while rebalancing, NONE in the others."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     a.asks_for_an_id()
@@ -62,7 +62,7 @@ def refusals_of_heartbeat(s: Story) -> None:
 
 @story(sections=["6"])
 def every_version_of_heartbeat(s: Story) -> None:
-    """The answers at every version: fine, unknown, wrong generation."""
+    """The responses in every version: success, unknown member, wrong generation."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     stable(a)

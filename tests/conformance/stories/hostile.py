@@ -1,4 +1,4 @@
-"""Bytes that are no requests, requests that are no good, and the handshake before everything."""
+"""Malformed frames, invalid requests, and the ApiVersions handshake."""
 
 import struct
 
@@ -29,7 +29,7 @@ def heartbeat(correlation_id: int = 1, version: int = 3) -> bytes:
 
 @story(sections=["wire"])
 def every_version_of_api_versions(s: Story) -> None:
-    """The handshake in every version, with names of software that are fine, empty and not allowed."""
+    """The handshake in every version, with valid, empty and invalid software names."""
     c = Client(s, "c", client_id="c")
     for version in range(5):
         c.asks(ApiVersionsRequest(client_software_name="stories", client_software_version="1.0"), version)
@@ -48,7 +48,7 @@ def every_version_of_api_versions(s: Story) -> None:
 
 @story(sections=["wire"])
 def versions_of_api_versions_that_do_not_exist(s: Story) -> None:
-    """An unsupported version is answered in version 0, with the error and one range, so that a client can try again."""
+    """An unsupported version gets a response in version 0, with the error and one range, so that a client can retry."""
     c = Client(s, "c")
     for version in (5, 99, 32767, -1):
         c.sends_bytes(
@@ -71,8 +71,7 @@ def every_version_of_describe_cluster(s: Story) -> None:
 
 @story(sections=["wire"])
 def frames_that_are_none(s: Story) -> None:
-    """Lengths that are negative, zero, huge; other protocols; headers cut short: the connection is closed, and only
-    that one."""
+    """Negative, zero and huge lengths; other protocols; truncated headers: only that connection is closed."""
     c = Client(s, "c")
     witness = Member(s, "witness", group_id=s.group())
     stable(witness)
@@ -110,7 +109,7 @@ def frames_above_the_limit(s: Story) -> None:
 
 @story(sections=["wire"])
 def apis_and_versions_that_do_not_exist(s: Story) -> None:
-    """Unknown APIs and versions beyond either end close the connection without an answer."""
+    """Unknown APIs and versions beyond either end close the connection without a response."""
     c = Client(s, "c")
     body = heartbeat()[4 + 8 :]
     for key in (-1, 93, 999, 32767, 4, 5, 6, 7):
@@ -134,7 +133,7 @@ def apis_and_versions_that_do_not_exist(s: Story) -> None:
 
 @story(sections=["wire"])
 def requests_that_are_cut_or_too_long(s: Story) -> None:
-    """A body cut anywhere closes the connection; bytes behind a body are passed over."""
+    """A truncated body closes the connection; bytes after a body are ignored."""
     c = Client(s, "c")
     whole = heartbeat()[4:]
     for size in (8, 10, 11, 15, len(whole) - 3, len(whole) - 1):
@@ -146,7 +145,7 @@ def requests_that_are_cut_or_too_long(s: Story) -> None:
 
 @story(sections=["wire"])
 def lengths_and_counts_that_lie(s: Story) -> None:
-    """Strings, arrays and tags that claim more than there is, or less than nothing; text that is no UTF-8."""
+    """Strings, arrays and tags with lengths that are too large or negative; text that is not UTF-8."""
     c = Client(s, "c")
     start = header(12, 3, 1, "c", flexible=False)
     flexible = header(12, 4, 1, "c", flexible=True)
@@ -183,7 +182,7 @@ def lengths_and_counts_that_lie(s: Story) -> None:
 
 @story(sections=["wire"])
 def requests_one_after_the_other(s: Story) -> None:
-    """Three requests in one packet are answered one after the other; one in single bytes is answered as any."""
+    """Three requests in one packet are handled in order; one that is sent byte by byte is handled normally."""
     c = Client(s, "c")
     step = s.begin("c", "sends three requests in one packet")
     line = s.line()
@@ -201,7 +200,7 @@ def requests_one_after_the_other(s: Story) -> None:
 
 @story(sections=["wire"])
 def a_parked_request_holds_up_its_connection(s: Story) -> None:
-    """One request at a time: what comes behind a parked JoinGroup on the same connection waits for its answer."""
+    """One request at a time: requests after a waiting JoinGroup on the same connection wait for its response."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)
@@ -222,7 +221,7 @@ def a_parked_request_holds_up_its_connection(s: Story) -> None:
 
 @story(sections=["wire"])
 def correlation_ids_come_back(s: Story) -> None:
-    """Any correlation id is echoed, negative ones too; a null client id is fine."""
+    """Any correlation id is returned, including negative ones; a null client id is allowed."""
     c = Client(s, "c")
     for number in (0, -1, 2147483647, -2147483648):
         c.sends_bytes(heartbeat(number), does=f"says correlation id {number}")
@@ -232,7 +231,7 @@ def correlation_ids_come_back(s: Story) -> None:
 
 @story(sections=["wire"])
 def long_names(s: Story) -> None:
-    """Group ids, member ids and client ids of 30000 characters are taken; so are odd characters."""
+    """Group ids, member ids and client ids of 30000 characters are accepted, and so are unusual characters."""
     c = Client(s, "c", client_id="c" * 30_000)
     long = "x" * 30_000
     c.asks(HeartbeatRequest(group_id=long, generation_id=1, member_id=long), 4)

@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["idempotence"])
 def sequences(s: Story) -> None:
-    """In order, again, with a gap, from before: the offsets of duplicates are those of the originals."""
+    """In order, repeated, with a gap, from before: duplicates get the offsets of the originals."""
     topic = Stagehand(s).topic("orders", partitions=2)
     p = DataClient(s, "p")
     pid = p.gets_a_producer_id().producer_id
@@ -36,8 +36,7 @@ def sequences(s: Story) -> None:
 
 @story(sections=["idempotence"])
 def the_window_of_five(s: Story) -> None:
-    """The last five batches are remembered; one before them is refused as out of order, or as a duplicate no longer
-    known."""
+    """The last five batches are remembered; an earlier one is refused as out of order, or as an unknown duplicate."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     pid = p.gets_a_producer_id().producer_id
@@ -64,8 +63,7 @@ def epochs(s: Story) -> None:
 
 @story(sections=["idempotence"])
 def a_producer_that_is_not_known(s: Story) -> None:
-    """A made-up producer id may start with any sequence on a partition that has never seen it; ids and epochs that
-    are odd."""
+    """An unknown producer id may start with any sequence on a partition that has no state of it; invalid ids and epochs."""
     topic = Stagehand(s).topic("orders", partitions=8)
     p = DataClient(s, "p")
     made_up = 1 << 50
@@ -100,7 +98,7 @@ def sequences_that_wrap(s: Story) -> None:
 
 @story(sections=["idempotence"])
 def two_batches_of_one_producer(s: Story) -> None:
-    """A request may carry only one batch per partition; one for several partitions is fine."""
+    """A request may have only one batch per partition; batches for several partitions are allowed."""
     topic = Stagehand(s).topic("orders", partitions=2)
     p = DataClient(s, "p")
     pid = p.gets_a_producer_id().producer_id
@@ -112,7 +110,8 @@ def two_batches_of_one_producer(s: Story) -> None:
 
 @story(sections=["idempotence"])
 def every_version_of_init_producer_id(s: Story) -> None:
-    """Ids without a transaction: a new one each time, epoch 0; a given id and epoch in the versions that have them."""
+    """Without a transactional id: a new producer id each time, epoch 0; a given id and epoch in the versions that have
+    them."""
     p = DataClient(s, "p")
     for version in range(6):
         p.gets_a_producer_id(version)

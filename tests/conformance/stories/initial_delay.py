@@ -1,4 +1,5 @@
-"""The first rebalance of an empty group waits for company (KIP-134): two seconds here, once per slice, bounded."""
+"""The first rebalance of an empty group waits for more members (KIP-134): here in intervals of two seconds, up to a
+limit."""
 
 from tests.conformance.admin import Admin
 from tests.conformance.embedded import subscription
@@ -29,7 +30,7 @@ def a_lone_member_waits_once(s: Story) -> None:
 
 @story(gotchas=[15], sections=["4.10"], settings=SLOW_START, lasts_ms=8000)
 def company_extends_the_delay(s: Story) -> None:
-    """Somebody who joins during the delay extends it by one more delay; two in one slice extend it once."""
+    """A member that joins during the delay extends it by one more delay; two in one interval extend it once."""
     group = s.group()
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     mark = s.mark()
@@ -45,7 +46,7 @@ def company_extends_the_delay(s: Story) -> None:
 
 @story(gotchas=[15], sections=["4.10"], settings=SLOW_START, lasts_ms=10000)
 def company_in_every_slice(s: Story) -> None:
-    """One newcomer per slice extends the delay each time."""
+    """One new member per interval extends the delay each time."""
     group = s.group()
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     mark = s.mark()
@@ -62,7 +63,7 @@ def company_in_every_slice(s: Story) -> None:
 
 @story(gotchas=[16], sections=["4.10"], settings=SLOW_START, lasts_ms=8000)
 def the_delay_is_bounded_by_the_first_joiner(s: Story) -> None:
-    """The sum of delays never exceeds the first joiner's rebalance timeout, whatever the others bring."""
+    """The sum of delays never exceeds the first member's rebalance timeout, whatever those of the others are."""
     group = s.group()
     a = Member(s, "a", group_id=group, rebalance_ms=3000)
     b = Member(s, "b", group_id=group, rebalance_ms=60_000)
@@ -79,7 +80,7 @@ def the_delay_is_bounded_by_the_first_joiner(s: Story) -> None:
 
 @story(gotchas=[16], sections=["4.10"], settings=SLOW_START, lasts_ms=6000)
 def a_rebalance_timeout_below_the_delay(s: Story) -> None:
-    """With a rebalance timeout shorter than the delay the first slice is whole all the same, and is never extended."""
+    """With a rebalance timeout below the delay the first interval is not shortened, and never extended."""
     group = s.group()
     a, b = Member(s, "a", group_id=group, rebalance_ms=300), Member(s, "b", group_id=group)
     mark = s.mark()
@@ -92,8 +93,8 @@ def a_rebalance_timeout_below_the_delay(s: Story) -> None:
 
 @story(gotchas=[17, 18], sections=["4.10", "7"], settings=SLOW_START, lasts_ms=8000)
 def leaving_does_not_end_the_delay(s: Story) -> None:
-    """Everybody leaves during the delay: the group stays PreparingRebalance until the timer and is then empty, a
-    generation later."""
+    """All members leave during the delay: the group stays PreparingRebalance until the timer, then is empty in the next
+    generation."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     a.enters_parked()
@@ -113,7 +114,7 @@ def leaving_does_not_end_the_delay(s: Story) -> None:
 
 @story(gotchas=[18], sections=["4.7", "4.10"], settings=SLOW_START, lasts_ms=8000)
 def joining_after_all_left_during_the_delay(s: Story) -> None:
-    """In a rebalancing group without members any protocol name of the right type will do; the newcomer leads."""
+    """In a rebalancing group without members any protocol name of the right type is accepted; the new member leads."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, offers={"sticky": subscription()})
     a.enters_parked()
@@ -127,7 +128,7 @@ def joining_after_all_left_during_the_delay(s: Story) -> None:
 
 @story(gotchas=[17], sections=["8"], settings=SLOW_START, lasts_ms=6000)
 def an_expiring_pending_id_ends_the_delay(s: Story) -> None:
-    """A pending id that expires while all others have joined ends the delay early, though leaving would not."""
+    """A pending id that expires when all others have joined ends the delay early, though leaving would not."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     b = Member(s, "b", group_id=group, session_ms=1200)
@@ -140,7 +141,7 @@ def an_expiring_pending_id_ends_the_delay(s: Story) -> None:
 
 @story(sections=["4.10"], settings=SLOW_START, lasts_ms=8000)
 def a_pending_id_does_not_prolong_the_delay(s: Story) -> None:
-    """A pending id does not hold up the end of the initial delay."""
+    """A pending id does not delay the end of the initial delay."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     mark = s.mark()
@@ -156,7 +157,7 @@ def a_pending_id_does_not_prolong_the_delay(s: Story) -> None:
 
 @story(sections=["4.10"], settings=SLOW_START, lasts_ms=8000)
 def an_extension_that_leaks(s: Story) -> None:
-    """A member that arrives in the last slice leaves its mark: the next first rebalance of the group is extended
+    """A member that joins in the last interval has a late effect: the next first rebalance of the group is extended
     once."""
     group = s.group()
     a, b, c = (Member(s, name, group_id=group, rebalance_ms=3700) for name in "abc")
@@ -179,7 +180,7 @@ def an_extension_that_leaks(s: Story) -> None:
 
 @story(sections=["4.10", "4.6"], settings=SLOW_START, lasts_ms=6000)
 def rejoining_during_the_delay(s: Story) -> None:
-    """A member that sends its join again during the delay does not extend it; only the second request is answered."""
+    """A member that sends JoinGroup again during the delay does not extend it; only the second request gets a response."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     mark = s.mark()
@@ -192,7 +193,7 @@ def rejoining_during_the_delay(s: Story) -> None:
 
 @story(gotchas=[15], sections=["4.10", "4.8"], settings=SLOW_START, lasts_ms=8000)
 def static_members_and_the_delay(s: Story) -> None:
-    """Static members wait for the delay as well; a new incarnation during it fences the old one's join."""
+    """Static members wait for the delay as well; a replacement during it fences the old member's JoinGroup."""
     group = s.group()
     a = Member(s, "a", group_id=group, instance="instance-a")
     old = a.joins_parked()
@@ -206,7 +207,7 @@ def static_members_and_the_delay(s: Story) -> None:
 
 @story(sections=["4.10"], settings=SLOW_START, lasts_ms=6000)
 def a_stable_group_knows_no_delay(s: Story) -> None:
-    """Once the group is not empty, rebalances wait for members and not for the delay."""
+    """When the group is not empty, rebalances wait for members and not for the delay."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     a.enters_parked()

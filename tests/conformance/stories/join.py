@@ -1,4 +1,4 @@
-"""JoinGroup: the two-step entry, every version, and what a refusal leaves behind."""
+"""JoinGroup: both steps, every version, and the state after a refusal."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def an_id_for_an_absent_group(s: Story) -> None:
 
 @story(gotchas=[2, 44], sections=["4.3", "11.3"])
 def a_refused_first_join_leaves_a_group(s: Story) -> None:
-    """A first join is refused for what it offers, yet the empty group is there, is listed, and has a record."""
+    """A first JoinGroup is refused because of its protocols, but the empty group exists, is listed, and has a record."""
     admin = Admin(s, "admin")
     refused: dict[str, dict[str, Any]] = {
         "no-protocols": {"protocols": ()},
@@ -37,8 +37,8 @@ def a_refused_first_join_leaves_a_group(s: Story) -> None:
 
 @story(gotchas=[3, 6, 13, 52, 58], sections=["4.5", "4.6", "4.12", "5"])
 def a_lone_member_reaches_stable(s: Story) -> None:
-    """A dynamic member asks for an id, joins with it, leads generation 1 and syncs; the group is described at every
-    stage."""
+    """A dynamic member requests an id, joins with it, leads generation 1 and syncs; the group is described at every
+    step."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group)
     a.asks_for_an_id()
@@ -54,7 +54,7 @@ def a_lone_member_reaches_stable(s: Story) -> None:
 
 @story(gotchas=[13, 14], sections=["4.11", "11.3"])
 def generations_count_the_empty_one(s: Story) -> None:
-    """A member leaves and comes back: the empty group took generation 2, so the next is 3; its type outlives it."""
+    """A member leaves and returns: the empty group had generation 2, so the next is 3; its protocol type is kept."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group)
     stable(a)
@@ -72,7 +72,7 @@ def generations_count_the_empty_one(s: Story) -> None:
 
 @story(sections=["4.1", "5", "6", "7"])
 def every_version_of_joining(s: Story) -> None:
-    """Two members join, sync, heartbeat and leave at every version of JoinGroup and the nearest ones of the others."""
+    """Two members join, sync, heartbeat and leave with every version of JoinGroup and the nearest ones of the others."""
     for version in range(10):
         group = s.group(f"v{version}")
         a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
@@ -92,8 +92,8 @@ def every_version_of_joining(s: Story) -> None:
 
 @story(sections=["4.1", "4.12"])
 def every_version_of_a_refused_join(s: Story) -> None:
-    """What a refused JoinGroup says in each field, by version: bad group, bad session, unknown id, nothing in
-    common."""
+    """Each field of a refused JoinGroup, by version: invalid group, invalid session timeout, unknown id, no common
+    protocol."""
     group = s.group()
     stable(Member(s, "a", group_id=group))
     for version in range(10):
@@ -106,7 +106,7 @@ def every_version_of_a_refused_join(s: Story) -> None:
 
 @story(gotchas=[4], sections=["4.5", "4.8"])
 def every_version_of_a_static_join(s: Story) -> None:
-    """A static member gets in with one request in every version that can say an instance id."""
+    """A static member joins with one request in every version that has the instance id."""
     for version in range(5, 10):
         group = s.group(f"v{version}")
         a = Member(s, "a", group_id=group, instance="instance-a")
@@ -128,7 +128,7 @@ def bounds_of_the_session_timeout(s: Story) -> None:
 
 @story(sections=["4.2", "4.3", "4.6", "4.7"])
 def order_of_the_checks_of_join(s: Story) -> None:
-    """Two things are wrong at once: which error comes first."""
+    """Requests with two errors: which one is returned."""
     group = s.group()
     absent = s.group("absent")
     a, b = Member(s, "a", group_id=group, instance="instance-a"), Member(s, "b", group_id=group)
@@ -188,7 +188,7 @@ def client_ids_and_instance_ids_in_member_ids(s: Story) -> None:
 
 @story(sections=["4.1"])
 def reasons_and_odd_protocol_lists(s: Story) -> None:
-    """A reason is only logged, an absurdly long one too; a protocol offered twice, an empty name, empty metadata."""
+    """A reason is only logged, even a very long one; a protocol listed twice, an empty name, empty metadata."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group)
     a.joins(does="asks for an id and says why", reason="just because")

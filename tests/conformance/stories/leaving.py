@@ -1,4 +1,4 @@
-"""LeaveGroup: alone, in batches, for others; in every state."""
+"""LeaveGroup: one member, several, on behalf of others; in every state."""
 
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.messages import LeaveGroupRequest
@@ -10,7 +10,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[40], sections=["7"])
 def leaving_what_is_not_there(s: Story) -> None:
-    """A missing group and unknown members: version 3 and later say so per member, earlier ones at the top."""
+    """A missing group and unknown members: from version 3 on an error per member, before that one top-level error."""
     group, missing, admin = s.group(), s.group("missing"), Admin(s, "admin")
     a = Member(s, "a", group_id=group)
     stable(a)
@@ -27,7 +27,7 @@ def leaving_what_is_not_there(s: Story) -> None:
 
 @story(gotchas=[41], sections=["7"])
 def a_batch_of_leavers(s: Story) -> None:
-    """Members by id, by instance id, by both, twice, fenced and unknown, in one request: answers in its order."""
+    """Members by id, by instance id, by both, twice, fenced and unknown, in one request: results in its order."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group)
     b = Member(s, "b", group_id=group, instance="instance-b")
@@ -56,7 +56,7 @@ def a_batch_of_leavers(s: Story) -> None:
 
 @story(sections=["7"])
 def every_version_of_leaving(s: Story) -> None:
-    """Two leave at every version, one of them last."""
+    """Two members leave with every version, one of them last."""
     for version in range(6):
         group, admin = s.group(f"v{version}"), Admin(s, "admin")
         a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
@@ -70,7 +70,7 @@ def every_version_of_leaving(s: Story) -> None:
 
 @story(gotchas=[6], sections=["7"])
 def a_pending_id_leaves(s: Story) -> None:
-    """Taking back a pending id succeeds, with any instance id; in Stable and CompletingRebalance it starts a
+    """LeaveGroup of a pending id succeeds, with any instance id; in Stable and CompletingRebalance it starts a
     rebalance."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
@@ -113,7 +113,7 @@ def leaving_in_every_state(s: Story) -> None:
 
 @story(sections=["7"])
 def a_parked_join_is_removed(s: Story) -> None:
-    """An admin removes members whose JoinGroup is parked: they are told UNKNOWN_MEMBER_ID, without an id."""
+    """An admin removes members that wait in JoinGroup: they get UNKNOWN_MEMBER_ID, without an id."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     stable(a, b)
@@ -129,7 +129,7 @@ def a_parked_join_is_removed(s: Story) -> None:
 
 @story(sections=["7", "1.2"])
 def everybody_is_removed_at_once(s: Story) -> None:
-    """One LeaveGroup takes all members out of a Stable group, out of a completing one, and out of a rebalancing one."""
+    """One LeaveGroup removes all members of a Stable group, of a completing one, and of a rebalancing one."""
     for state in ("stable", "completing", "preparing"):
         group, admin = s.group(state), Admin(s, "admin")
         a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
@@ -147,7 +147,7 @@ def everybody_is_removed_at_once(s: Story) -> None:
 
 @story(sections=["7"])
 def a_leader_leaves_while_the_others_wait(s: Story) -> None:
-    """The leader leaves during the join phase: the one who waits is answered as the new leader."""
+    """The leader leaves during the join phase: the waiting member becomes the new leader."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)

@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords: where a log begins, ends, and was at a time."""
+"""ListOffsets, OffsetForLeaderEpoch, DeleteRecords: the start and end of a log, and offsets by time."""
 
 from groupcoord.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
@@ -22,7 +22,7 @@ def _timed(s: Story) -> tuple[str, DataClient]:
 
 @story(sections=["list offsets"])
 def every_version_of_list_offsets(s: Story) -> None:
-    """The end, the start, a time, the greatest time, tiered and local marks: by version."""
+    """The end, the start, a time, the greatest time, tiered and local offsets: by version."""
     topic, c = _timed(s)
     for version in range(1, 12):
         for timestamp in (-1, -2, THEN_MS + 12, -3, -4, -5, -6, -7):
@@ -31,7 +31,7 @@ def every_version_of_list_offsets(s: Story) -> None:
 
 @story(sections=["list offsets"])
 def offsets_by_time(s: Story) -> None:
-    """The first record whose time is not before the one asked for, batches looked at in order."""
+    """The first record whose time is not before the requested one, with batches searched in order."""
     topic, c = _timed(s)
     for offset_ms in (-100, 0, 1, 10, 11, 15, 16, 20, 21, 30, 31, 40, 41, 10_000_000):
         c.lists_offsets({(topic, 0): THEN_MS + offset_ms}, does=f"asks for {offset_ms} ms after the first")
@@ -40,7 +40,7 @@ def offsets_by_time(s: Story) -> None:
 
 @story(sections=["list offsets"])
 def refusals_of_list_offsets(s: Story) -> None:
-    """Unknown topics and partitions, a partition asked for twice, leader epochs, isolation, nothing."""
+    """Unknown topics and partitions, a partition listed twice, leader epochs, isolation, an empty request."""
     topic, c = _timed(s)
     unknown = s.topic_name("unknown")
     for version in (1, 4, 11):
@@ -59,7 +59,7 @@ def refusals_of_list_offsets(s: Story) -> None:
 
 @story(sections=["epochs"])
 def ends_of_leader_epochs(s: Story) -> None:
-    """OffsetForLeaderEpoch: the epoch there is, ones there are not, unknown partitions."""
+    """OffsetForLeaderEpoch: the current epoch, unknown ones, unknown partitions."""
     topic, c = _timed(s)
     for version in (2, 3, 4):
         for current, asked in ((-1, 0), (0, 0), (-1, 1), (-1, -1), (1, 0), (-1, 99)):
@@ -77,8 +77,8 @@ def ends_of_leader_epochs(s: Story) -> None:
 
 @story(sections=["delete records"])
 def records_are_deleted(s: Story) -> None:
-    """The start moves to the given offset or to the end; beyond, before, on what is not there; and what a consumer
-    sees then."""
+    """The start moves to the given offset or to the end; offsets beyond, before, of unknown partitions; and the effect on a
+    consumer."""
     topic, c = _timed(s)
 
     def delete(offset: int, version: int = 2, partition: int = 0, name: str = "") -> None:
@@ -112,7 +112,7 @@ def records_are_deleted(s: Story) -> None:
 
 @story(sections=["list offsets"])
 def the_order_of_listed_offsets(s: Story) -> None:
-    """Many topics and partitions, there or not: the answer has the order of the broker's hash maps."""
+    """Many topics and partitions, known and unknown: the response has the order of the broker's hash maps."""
     c = DataClient(s, "c")
     for count in (2, 5, 13, 40):
         names = [s.topic_name(f"t{number}") for number in range(count)]

@@ -1,4 +1,4 @@
-"""Produce: every version, every way in which a batch can be wrong."""
+"""Produce: every version, and every kind of invalid batch."""
 
 import gzip
 import uuid
@@ -29,7 +29,7 @@ def every_version_of_produce_and_fetch(s: Story) -> None:
 
 @story(sections=["produce"])
 def acknowledgements(s: Story) -> None:
-    """acks may be -1, 0 and 1; with 0 nothing comes back, neither for good batches nor for bad ones."""
+    """acks may be -1, 0 and 1; with 0 there is no response, neither to valid batches nor to invalid ones."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     p.produces({(topic, 0): batch([b"one"])}, acks=1, does="produces with acks=1")
@@ -45,7 +45,7 @@ def acknowledgements(s: Story) -> None:
 
 @story(sections=["produce"])
 def an_error_without_an_acknowledgement(s: Story) -> None:
-    """With acks=0 an error closes the connection, for want of another way to tell."""
+    """With acks=0 an error closes the connection, because there is no response that could have it."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     p.asks_in_vain(
@@ -59,7 +59,7 @@ def an_error_without_an_acknowledgement(s: Story) -> None:
 
 @story(sections=["produce"])
 def partitions_that_are_not_there(s: Story) -> None:
-    """Unknown topics, partitions and ids, beside good ones; nothing at all."""
+    """Unknown topics, partitions and ids, together with known ones; an empty request."""
     stage = Stagehand(s)
     topic = stage.topic("orders")
     unknown = s.topic_name("unknown")
@@ -79,7 +79,7 @@ def partitions_that_are_not_there(s: Story) -> None:
 
 @story(sections=["produce"])
 def batches_that_are_wrong(s: Story) -> None:
-    """Every field of a batch that can be wrong, one at a time, and what the error says."""
+    """Every field of a batch that can be invalid, one at a time, and its error."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     good = batch([b"one", b"two"])
@@ -130,7 +130,7 @@ def batches_that_are_wrong(s: Story) -> None:
 
 @story(sections=["produce"])
 def errors_of_produce_by_version(s: Story) -> None:
-    """The same wrong batch in every version: older versions know fewer errors and no messages."""
+    """The same invalid batch in every version: older versions have fewer errors and no messages."""
     stage = Stagehand(s)
     topic = stage.topic("orders")
     p = DataClient(s, "p", ids={topic: stage.topic_id(topic)})
@@ -141,8 +141,8 @@ def errors_of_produce_by_version(s: Story) -> None:
 
 @story(sections=["produce"])
 def compressions(s: Story) -> None:
-    """All four codecs pass through unchanged, also several records and large ones; gzip level and framing stay as
-    sent."""
+    """Batches of all four codecs are stored unchanged, also with several or large records; gzip level and framing are
+    kept."""
     topic = Stagehand(s).topic("orders", partitions=5)
     p = DataClient(s, "p")
     for codec in range(5):
@@ -156,7 +156,7 @@ def compressions(s: Story) -> None:
 
 @story(sections=["produce"])
 def frames_of_lz4(s: Story) -> None:
-    """Which LZ4 frames are read: what follows the end does not matter, nor do checksum and size of the content."""
+    """Which LZ4 frames are accepted: bytes after the end, checksum and content size are not checked."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     plain = independent_lz4(content_checksum=False)
@@ -180,7 +180,7 @@ def frames_of_lz4(s: Story) -> None:
 
 @story(sections=["produce"])
 def what_lies_behind_compressed_bytes(s: Story) -> None:
-    """Two streams one behind the other, junk, nothing at all: by codec."""
+    """Two streams in a row, junk, nothing at all: by codec."""
     topic = Stagehand(s).topic("orders")
     p = DataClient(s, "p")
     ways: dict[str, Callable[[Pack, bytes], bytes]] = {
@@ -200,7 +200,7 @@ def what_lies_behind_compressed_bytes(s: Story) -> None:
 
 @story(sections=["produce"])
 def records_that_say_a_wrong_size(s: Story) -> None:
-    """In a compressed batch that stays as it is nobody looks at the size of a record, until somebody reads it."""
+    """In a compressed batch that is stored unchanged the size of a record is not checked until it is read."""
     stage = Stagehand(s)
     p = DataClient(s, "p")
 
@@ -218,7 +218,7 @@ def records_that_say_a_wrong_size(s: Story) -> None:
 
 @story(sections=["produce"])
 def batches_shorter_than_their_header(s: Story) -> None:
-    """Those that end before the producer's id spoil the whole request, the others only themselves."""
+    """Batches that end before the producer id make the whole request fail, others only themselves."""
     topic = Stagehand(s).topic("orders", partitions=2)
     p = DataClient(s, "p")
 
@@ -242,7 +242,7 @@ def batches_shorter_than_their_header(s: Story) -> None:
 
 @story(sections=["produce"])
 def topics_with_their_own_compression(s: Story) -> None:
-    """compression.type of a topic: what arrives otherwise is compressed anew, what arrives so stays."""
+    """compression.type of a topic: batches with another codec are compressed again, others are stored unchanged."""
     stage = Stagehand(s)
     p = DataClient(s, "p")
     for name in ("uncompressed", "gzip"):
@@ -254,7 +254,7 @@ def topics_with_their_own_compression(s: Story) -> None:
 
 @story(sections=["produce"])
 def times_of_append(s: Story) -> None:
-    """message.timestamp.type=LogAppendTime: the broker's time in the answer and in the batch; and limits before and
+    """message.timestamp.type=LogAppendTime: the broker's time in the response and in the batch; and limits before and
     after."""
     stage = Stagehand(s)
     append = stage.topic("append", message_timestamp_type="LogAppendTime")
@@ -270,7 +270,7 @@ def times_of_append(s: Story) -> None:
 
 @story(sections=["produce"])
 def compacted_topics_need_keys(s: Story) -> None:
-    """A record without a key is refused by a compacted topic, and named; the good records of the batch go with it."""
+    """A compacted topic refuses a record without a key, and names it; the valid records of the batch are refused, too."""
     topic = Stagehand(s).topic("orders", cleanup_policy="compact")
     p = DataClient(s, "p")
     p.produces({(topic, 0): batch([Rec(b"v", key=b"k")])})
@@ -281,7 +281,7 @@ def compacted_topics_need_keys(s: Story) -> None:
 
 @story(sections=["produce"], settings=SLOW_START)
 def batches_that_are_too_large(s: Story) -> None:
-    """message.max.bytes of the broker (2000) and of a topic: the whole batch counts, its compressed size too."""
+    """message.max.bytes of the broker (2000) and of a topic: the size of the whole batch counts, as compressed."""
     stage = Stagehand(s)
     topic, own = stage.topic("orders"), stage.topic("own", max_message_bytes="300")
     p = DataClient(s, "p")

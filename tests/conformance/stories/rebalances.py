@@ -1,4 +1,4 @@
-"""Rebalances: what starts one, what does not, who is kept and who is dropped."""
+"""Rebalances: what starts one, and which members are kept and removed."""
 
 from tests.conformance.admin import Admin
 from tests.conformance.embedded import subscription
@@ -83,7 +83,7 @@ def rejoins_while_the_leader_has_not_synced(s: Story) -> None:
 
 @story(sections=["4.6", "1.3"])
 def a_follower_changes_its_mind_while_completing(s: Story) -> None:
-    """New metadata from a follower in CompletingRebalance starts the rebalance over; parked syncs are told."""
+    """New metadata from a follower in CompletingRebalance restarts the rebalance; waiting SyncGroups get an error."""
     group = s.group()
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     stable(a, b, c)
@@ -106,7 +106,7 @@ def a_follower_changes_its_mind_while_completing(s: Story) -> None:
 
 @story(gotchas=[55], sections=["4.7"])
 def a_lone_member_cannot_switch_protocols(s: Story) -> None:
-    """A lone member of a Stable group that offers only new names is refused, and may do so after leaving."""
+    """A lone member of a Stable group that lists only new protocols is refused, and accepted after leaving."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     stable(a)
@@ -123,7 +123,7 @@ def a_lone_member_cannot_switch_protocols(s: Story) -> None:
 
 @story(gotchas=[42], sections=["4.6", "14"])
 def a_join_that_is_superseded(s: Story) -> None:
-    """A member that joins again while its first join is parked gets one answer: to the second."""
+    """A member that joins again while its first JoinGroup waits gets one response: to the second."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)
@@ -137,7 +137,7 @@ def a_join_that_is_superseded(s: Story) -> None:
 
 @story(gotchas=[5, 6], sections=["4.10", "4.11"], lasts_ms=6000)
 def a_pending_id_holds_up_a_rebalance(s: Story) -> None:
-    """A member id that was handed out keeps the join phase open until the rebalance timeout, and survives it."""
+    """A member id that was given out keeps the join phase open until the rebalance timeout, and stays valid after it."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = (Member(s, name, group_id=group, rebalance_ms=3000) for name in "abc")
     stable(a, b)
@@ -158,7 +158,7 @@ def a_pending_id_holds_up_a_rebalance(s: Story) -> None:
 
 @story(gotchas=[5, 6], sections=["4.10", "7"])
 def a_pending_id_that_joins_or_leaves_ends_the_wait(s: Story) -> None:
-    """All others have joined; the last pending id joins, or is taken back by LeaveGroup: the phase completes."""
+    """All others have joined; the last pending id joins, or is removed by LeaveGroup: the phase completes."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a)
@@ -183,7 +183,7 @@ def a_pending_id_that_joins_or_leaves_ends_the_wait(s: Story) -> None:
 
 @story(gotchas=[19], sections=["4.10", "8"], lasts_ms=6000)
 def the_rebalance_timeout_is_the_longest_of_the_members(s: Story) -> None:
-    """The one who does not come back is dropped after the longest rebalance timeout of those who were there."""
+    """A member that does not rejoin is removed after the longest rebalance timeout of the members at the start."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group, rebalance_ms=600), Member(s, "b", group_id=group, rebalance_ms=3600)
     stable(a, b)
@@ -197,7 +197,7 @@ def the_rebalance_timeout_is_the_longest_of_the_members(s: Story) -> None:
 
 @story(gotchas=[19], sections=["4.10", "8"], lasts_ms=6000)
 def a_late_joiner_does_not_prolong_the_rebalance(s: Story) -> None:
-    """The timeout is computed when the rebalance starts; somebody who joins during it cannot make it longer."""
+    """The timeout is computed when the rebalance starts; a member that joins during it cannot make it longer."""
     group = s.group()
     a, b = Member(s, "a", group_id=group, rebalance_ms=2400), Member(s, "b", group_id=group, rebalance_ms=2400)
     c = Member(s, "c", group_id=group, rebalance_ms=60_000)
@@ -211,7 +211,7 @@ def a_late_joiner_does_not_prolong_the_rebalance(s: Story) -> None:
 
 @story(sections=["4.9"])
 def the_leader_leaves_and_the_other_leads(s: Story) -> None:
-    """Once the leader is gone the remaining member leads, and its identical rejoin then rebalances."""
+    """When the leader has left the remaining member leads, and its identical rejoin then rebalances."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)
@@ -225,7 +225,7 @@ def the_leader_leaves_and_the_other_leads(s: Story) -> None:
 
 @story(sections=["4.9"])
 def the_next_leader_is_the_first_in_hash_order(s: Story) -> None:
-    """Of two members left, the one whose id comes first in Java's hash order leads, whoever joined first."""
+    """Of two remaining members the one whose id comes first in Java's hash order leads, whichever joined first."""
     for number, c_is_first in enumerate((True, False)):
         group = s.group(str(number))
         a, b, c = (Member(s, name, group_id=group) for name in "abc")

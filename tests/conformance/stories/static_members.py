@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814): replaced, fenced, missed and waited for."""
+"""Static members (KIP-345, KIP-814): replaced, fenced, missing and waited for."""
 
 from tests.conformance.admin import Admin
 from tests.conformance.members import Member, protocols_of, share_out, stable
@@ -14,7 +14,7 @@ def static(s: Story, name: str, group: str, **given: object) -> Member:
 
 @story(gotchas=[4], sections=["4.5"])
 def static_members_skip_the_second_step(s: Story) -> None:
-    """Two static members get in with one request each; their ids start with the instance ids."""
+    """Two static members join with one request each; their ids start with the instance ids."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = static(s, "a", group), static(s, "b", group)
     stable(a, b)
@@ -26,8 +26,8 @@ def static_members_skip_the_second_step(s: Story) -> None:
 
 @story(gotchas=[23, 24, 25, 26], sections=["4.8"])
 def a_follower_is_replaced(s: Story) -> None:
-    """A static follower starts again under every version: new id, same generation, no rebalance; the old id is
-    fenced or unknown."""
+    """A static follower restarts, in every version: new id, same generation, no rebalance; the old id is fenced or
+    unknown."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), static(s, "b", group)
     stable(a, b)
@@ -56,8 +56,7 @@ def a_follower_is_replaced(s: Story) -> None:
 
 @story(gotchas=[24], sections=["4.8", "4.12"])
 def a_leader_is_replaced(s: Story) -> None:
-    """A static leader starts again: up to version 8 it is told the old leader's id, from 9 on it leads with
-    SkipAssignment."""
+    """A static leader restarts: up to version 8 it gets the old leader's id, from 9 on it leads with SkipAssignment."""
     for version in range(5, 10):
         group, admin = s.group(f"v{version}"), Admin(s, "admin")
         a, b = static(s, "a", group), Member(s, "b", group_id=group)
@@ -70,7 +69,7 @@ def a_leader_is_replaced(s: Story) -> None:
 
 @story(gotchas=[23], sections=["4.8"])
 def a_replacement_with_other_protocols(s: Story) -> None:
-    """A new incarnation may list other protocols: no rebalance while the vote stays the same, one when it changes."""
+    """A restarted member may list other protocols: no rebalance if the vote stays the same, one if it changes."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, offers=offers(range=b"1", sticky=b"1"))
     b = static(s, "b", group, offers=offers(range=b"2", sticky=b"2"))
@@ -96,7 +95,7 @@ def a_replacement_with_other_protocols(s: Story) -> None:
 
 @story(gotchas=[26], sections=["4.8"])
 def a_replacement_while_the_old_one_waits(s: Story) -> None:
-    """The old incarnation's parked JoinGroup is answered FENCED_INSTANCE_ID."""
+    """The waiting JoinGroup of the replaced member gets FENCED_INSTANCE_ID."""
     group = s.group()
     a, b, c = Member(s, "a", group_id=group), static(s, "b", group), Member(s, "c", group_id=group)
     stable(a, b, c)
@@ -113,7 +112,8 @@ def a_replacement_while_the_old_one_waits(s: Story) -> None:
 
 @story(sections=["4.8", "5"])
 def a_replacement_while_completing(s: Story) -> None:
-    """In CompletingRebalance a replacement always starts over; the old incarnation's parked SyncGroup is fenced."""
+    """In CompletingRebalance a replacement always restarts the rebalance; the waiting SyncGroup of the old member is
+    fenced."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), static(s, "b", group)
     completing(a, b)
@@ -129,7 +129,7 @@ def a_replacement_while_completing(s: Story) -> None:
 
 @story(sections=["4.8"])
 def a_replacement_in_the_join_phase(s: Story) -> None:
-    """While the group rebalances, a new incarnation of the last missing static member completes the phase."""
+    """While the group rebalances, the restart of the last missing static member completes the phase."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), static(s, "b", group)
     stable(a, b)
@@ -142,8 +142,7 @@ def a_replacement_in_the_join_phase(s: Story) -> None:
 
 @story(gotchas=[20], sections=["4.8", "4.11"], lasts_ms=6000)
 def a_static_member_that_does_not_rejoin_stays(s: Story) -> None:
-    """At the rebalance timeout a static member is kept, listed to the leader and given a share; it may fetch it
-    later."""
+    """At the rebalance timeout a static member is kept, listed to the leader and assigned partitions; it may sync later."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = (Member(s, "a", group_id=group, rebalance_ms=2000), static(s, "b", group, rebalance_ms=2000),
                Member(s, "c", group_id=group, rebalance_ms=2000))  # fmt: skip
@@ -174,7 +173,7 @@ def timeouts_on_the_short_path_are_not_stored(s: Story) -> None:
 
 @story(gotchas=[21], sections=["4.9", "4.11"], lasts_ms=6000)
 def a_static_leader_that_does_not_return(s: Story) -> None:
-    """The static leader stays a member but somebody who is there leads."""
+    """The static leader stays a member but a member that has joined leads."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = static(s, "a", group, rebalance_ms=2000), Member(s, "b", group_id=group, rebalance_ms=2000)
     stable(a, b)
@@ -186,8 +185,7 @@ def a_static_leader_that_does_not_return(s: Story) -> None:
 
 @story(gotchas=[22], sections=["4.11"], lasts_ms=8000)
 def only_static_members_are_missing(s: Story) -> None:
-    """When nobody but static members is left and none has rejoined, the join phase starts over instead of
-    completing."""
+    """If only static members are left and none has rejoined, the join phase restarts instead of completing."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = static(s, "a", group, rebalance_ms=1800), Member(s, "b", group_id=group, rebalance_ms=1800)
     stable(a, b)
@@ -216,8 +214,8 @@ def a_missing_static_member_whose_session_ends(s: Story) -> None:
 
 @story(gotchas=[26], sections=["4.6", "4.8"])
 def a_static_member_with_its_id(s: Story) -> None:
-    """A static member that knows its id is like any other: identical rejoins return at once, with or without
-    instance id."""
+    """A static member that sends its id is like any other: identical rejoins return at once, with or without instance
+    id."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), static(s, "b", group)
     stable(a, b)
@@ -231,7 +229,7 @@ def a_static_member_with_its_id(s: Story) -> None:
 
 @story(sections=["4.8", "8"], lasts_ms=6000)
 def a_replacement_keeps_the_old_session(s: Story) -> None:
-    """The new incarnation runs on the old session timeout until a rebalance, though it asked for a longer one."""
+    """The restarted member has the old session timeout until a rebalance, though it asked for a longer one."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), static(s, "b", group, session_ms=2400)
     stable(a, b)
@@ -245,8 +243,7 @@ def a_replacement_keeps_the_old_session(s: Story) -> None:
 
 @story(sections=["4.8"])
 def a_lone_static_member_starts_again(s: Story) -> None:
-    """A group of one static member: the restart leads to no rebalance and SkipAssignment; then the member leaves by
-    instance."""
+    """A group of one static member: a restart causes no rebalance but SkipAssignment; then it is removed by instance id."""
     group, admin = s.group(), Admin(s, "admin")
     a = static(s, "a", group)
     stable(a)

@@ -1,5 +1,5 @@
-"""Join phases that cannot end: over what a member sent, an exception escapes from the coordinator, and what it had done by
-then stays done."""
+"""Join phases that cannot complete: an exception escapes from the coordinator because of a member's data, and earlier
+changes are kept."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ def _member(s: Story, name: str, group: str, offers: Mapping[str, bytes] = GOOD,
 
 @story(sections=["4", "9.4"])
 def a_leader_breaks_the_join_phase_and_mends_it(s: Story) -> None:
-    """A leader that rejoins with metadata that cannot be read is told UNKNOWN_SERVER_ERROR; the generation has passed."""
+    """A leader that rejoins with unreadable metadata gets UNKNOWN_SERVER_ERROR; the generation has already increased."""
     group, admin = s.group(), Admin(s, "admin")
     a = _member(s, "a", group)
     stable(a)
@@ -44,7 +44,8 @@ def a_leader_breaks_the_join_phase_and_mends_it(s: Story) -> None:
 
 @story(sections=["4", "9.4"])
 def who_comes_to_a_stuck_group(s: Story) -> None:
-    """Who joins beside a first member that cannot be read waits too, for nothing can end the first join phase but a leave."""
+    """A member that joins after a first one with unreadable metadata waits, too: only LeaveGroup can end this join
+    phase."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = _member(s, "a", group, BAD), _member(s, "b", group)
     a.enters_parked()
@@ -61,7 +62,8 @@ def who_comes_to_a_stuck_group(s: Story) -> None:
 
 @story(sections=["4", "7"])
 def a_leave_breaks_the_join_phase(s: Story) -> None:
-    """Who leaves last before a join phase that cannot end is told UNKNOWN_SERVER_ERROR, and is gone; so is told who comes."""
+    """The last LeaveGroup before a join phase that cannot complete gets UNKNOWN_SERVER_ERROR, but is effective; joins get
+    it, too."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = _member(s, "a", group), _member(s, "b", group), _member(s, "c", group)
     stable(a, b)
@@ -83,7 +85,7 @@ def a_leave_breaks_the_join_phase(s: Story) -> None:
 
 @story(sections=["4", "8"], lasts_ms=6000)
 def an_expiry_breaks_the_join_phase(s: Story) -> None:
-    """A session runs out, and the join phase that nobody is missing in now cannot end: nobody is told."""
+    """A session times out; the join phase has all its members but cannot complete: no response is sent."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = _member(s, "a", group, session_ms=2000), _member(s, "b", group)
     stable(a, b)
@@ -101,7 +103,7 @@ def an_expiry_breaks_the_join_phase(s: Story) -> None:
 
 @story(sections=["4"])
 def a_protocol_that_counts_twice(s: Story) -> None:
-    """One that a member lists twice is no candidate while it is alone, and is one beside a member that does not offer it."""
+    """A protocol listed twice by a lone member is no candidate, but is one if another member does not list it."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, protocol_type="other", offers={"x": b"", "y": b""})
     b = Member(s, "b", group_id=group, protocol_type="other", offers={"y": b""})
@@ -127,7 +129,7 @@ def a_protocol_that_counts_twice(s: Story) -> None:
 
 @story(sections=["4"])
 def a_follower_that_lists_a_protocol_twice(s: Story) -> None:
-    """The join phase cannot end while a protocol counts thrice for two; nobody else can come, and the one can mend it."""
+    """The join phase cannot complete while a protocol counts three times for two members; that follower can correct it."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = _member(s, "a", group), _member(s, "b", group), _member(s, "c", group)
     stable(a)
@@ -146,7 +148,7 @@ def a_follower_that_lists_a_protocol_twice(s: Story) -> None:
 
 @story(sections=["5", "9.4"])
 def a_static_member_comes_back_and_breaks_it(s: Story) -> None:
-    """A static leader that returns with metadata that cannot be read changes nothing while the group is stable."""
+    """A static leader that returns with unreadable metadata changes nothing while the group is stable."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, instance="i", offers=GOOD)
     stable(a)
@@ -162,7 +164,7 @@ def a_static_member_comes_back_and_breaks_it(s: Story) -> None:
 
 @story(sections=["4", "8"], lasts_ms=305_000)
 def a_stuck_newcomer_is_let_go(s: Story) -> None:
-    """After five minutes the newcomer that nobody could read is told UNKNOWN_MEMBER_ID, and its group is empty."""
+    """After five minutes the new member with unreadable metadata gets UNKNOWN_MEMBER_ID, and its group is empty."""
     group, admin = s.group(), Admin(s, "admin")
     a = _member(s, "a", group, BAD)
     a.enters_parked()

@@ -1,5 +1,4 @@
-"""What the coordinator reads of a consumer's metadata: its topics, for OffsetDelete; and what it makes of bytes
-that are none."""
+"""The topics that the coordinator reads from a consumer's metadata for OffsetDelete, and its reaction to invalid bytes."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -10,7 +9,7 @@ from tests.conformance.story import Story, story
 
 @story(gotchas=[50], sections=["9.4", "12.1"])
 def every_version_of_a_subscription(s: Story) -> None:
-    """Versions 0 to 3 and beyond are understood: the topics in them count as subscribed."""
+    """Versions 0 to 3 and later are supported: their topics count as subscribed."""
     topic = Stagehand(s).topic("orders", partitions=2)
     admin = Admin(s, "admin")
     for version in (0, 1, 2, 3, 4, 99):
@@ -24,7 +23,7 @@ def every_version_of_a_subscription(s: Story) -> None:
 
 @story(sections=["9.4", "12.1"])
 def metadata_that_is_no_subscription(s: Story) -> None:
-    """A consumer group's metadata that cannot be read: what becomes of the rebalance, and of OffsetDelete."""
+    """A consumer group's metadata that is unreadable: the effect on the rebalance and on OffsetDelete."""
     topic = Stagehand(s).topic("orders")
     admin = Admin(s, "admin")
     good = subscription(topic)

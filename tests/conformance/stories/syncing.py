@@ -1,4 +1,4 @@
-"""SyncGroup: who waits, who gets what, and every refusal."""
+"""SyncGroup: which members wait, what they get, and every error."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def completing(leader: Member, *followers: Member) -> None:
 
 @story(sections=["5"])
 def followers_wait_for_the_leader(s: Story) -> None:
-    """Followers' SyncGroups are parked until the leader's assignment is stored; a latecomer gets its share at once."""
+    """Followers' SyncGroups wait until the leader's assignment is stored; a late one gets its response at once."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     completing(a, b, c)
@@ -37,8 +37,8 @@ def followers_wait_for_the_leader(s: Story) -> None:
 
 @story(sections=["5"])
 def odd_assignments(s: Story) -> None:
-    """Strangers are ignored, the later of two shares counts, who is not mentioned gets nothing, a follower's word
-    counts for nothing."""
+    """Unknown members are ignored, the later of two entries counts, missing members get nothing, a follower's list is
+    ignored."""
     group, admin = s.group(), Admin(s, "admin")
     a, b, c = (Member(s, name, group_id=group) for name in "abc")
     completing(a, b, c)
@@ -112,7 +112,7 @@ def refusals_of_sync(s: Story) -> None:
 
 @story(sections=["5"])
 def versions_of_a_refused_sync(s: Story) -> None:
-    """What a refused SyncGroup says in each field, by version; before version 5 nobody names protocols."""
+    """Each field of a refused SyncGroup, by version; before version 5 there are no protocol fields."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     stable(a)
@@ -126,7 +126,7 @@ def versions_of_a_refused_sync(s: Story) -> None:
 
 @story(sections=["5"])
 def sync_in_an_empty_group(s: Story) -> None:
-    """Once the last member has left, its SyncGroup meets an unknown member."""
+    """When the last member has left, its SyncGroup gets UNKNOWN_MEMBER_ID."""
     group = s.group()
     a = Member(s, "a", group_id=group)
     stable(a)
@@ -138,7 +138,7 @@ def sync_in_an_empty_group(s: Story) -> None:
 
 @story(gotchas=[42], sections=["5", "14"])
 def a_sync_that_is_superseded(s: Story) -> None:
-    """A follower that syncs again while its first SyncGroup is parked gets one answer: to the second."""
+    """A follower that syncs again while its first SyncGroup waits gets one response: to the second."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     completing(a, b)
@@ -152,7 +152,7 @@ def a_sync_that_is_superseded(s: Story) -> None:
 
 @story(gotchas=[42], sections=["7"])
 def a_parked_sync_of_a_removed_member(s: Story) -> None:
-    """An admin removes a follower whose SyncGroup is parked: that SyncGroup is never answered."""
+    """An admin removes a follower whose SyncGroup waits: that SyncGroup never gets a response."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     completing(a, b)
@@ -167,7 +167,7 @@ def a_parked_sync_of_a_removed_member(s: Story) -> None:
 
 @story(sections=["5", "1.3"])
 def parked_syncs_when_somebody_joins(s: Story) -> None:
-    """A newcomer in CompletingRebalance starts the rebalance over: parked SyncGroups get REBALANCE_IN_PROGRESS."""
+    """A new member in CompletingRebalance restarts the rebalance: waiting SyncGroups get REBALANCE_IN_PROGRESS."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     completing(a, b)
@@ -186,8 +186,7 @@ def parked_syncs_when_somebody_joins(s: Story) -> None:
 
 @story(sections=["5", "8"], lasts_ms=6000)
 def the_leader_never_syncs(s: Story) -> None:
-    """At the sync timeout everybody who did not sync is dropped, the leader too, and the one who did is told to
-    rejoin."""
+    """At the sync timeout all members without SyncGroup are removed, the leader too, and the waiting one has to rejoin."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = (Member(s, name, group_id=group, rebalance_ms=2400) for name in "ab")
     completing(a, b)
@@ -202,8 +201,8 @@ def the_leader_never_syncs(s: Story) -> None:
 
 @story(gotchas=[20], sections=["5", "8"], lasts_ms=6000)
 def a_follower_never_syncs(s: Story) -> None:
-    """A Stable group rebalances at the sync timeout when a follower never fetched its share; a static one is
-    dropped as well."""
+    """A Stable group rebalances at the sync timeout if a follower has not sent SyncGroup; a static one is removed as
+    well."""
     for kind in ("dynamic", "static"):
         group, admin = s.group(kind), Admin(s, "admin")
         a = Member(s, "a", group_id=group, rebalance_ms=2400)
@@ -223,7 +222,7 @@ def a_follower_never_syncs(s: Story) -> None:
 
 @story(sections=["5", "8"], lasts_ms=6000)
 def nobody_syncs(s: Story) -> None:
-    """When nobody syncs, everybody is dropped at the sync timeout and the group is empty."""
+    """If no member syncs, all are removed at the sync timeout and the group is empty."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = (Member(s, name, group_id=group, rebalance_ms=2000) for name in "ab")
     completing(a, b)

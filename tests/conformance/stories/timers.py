@@ -1,4 +1,4 @@
-"""Sessions: what ends them, what keeps them alive, and who is not watched. Real time, short timeouts."""
+"""Sessions: when they time out, and which requests extend them. Real time, short timeouts."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["8"], lasts_ms=6000)
 def a_silent_member_is_dropped(s: Story) -> None:
-    """A follower that says nothing is dropped when its session ends, and the group rebalances."""
+    """A follower that sends nothing is removed when its session times out, and the group rebalances."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2000)
     stable(a, b)
@@ -24,7 +24,7 @@ def a_silent_member_is_dropped(s: Story) -> None:
 
 @story(gotchas=[13], sections=["8", "1.2"], lasts_ms=6000)
 def the_last_silent_member_empties_the_group(s: Story) -> None:
-    """The only member's session ends: the group is empty in the next generation, and says so in the log."""
+    """The only member's session times out: the group is empty in the next generation, which is stored in the log."""
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, session_ms=1600)
     stable(a)
@@ -37,7 +37,7 @@ def the_last_silent_member_empties_the_group(s: Story) -> None:
 
 @story(gotchas=[29], sections=["8"], lasts_ms=10000)
 def heartbeats_and_commits_keep_a_session(s: Story) -> None:
-    """A heartbeat resets the session timer, and so does a commit, with nothing in it too."""
+    """A heartbeat resets the session timer, and so does a commit, even an empty one."""
     topic = Stagehand(s).topic("orders")
     for kind in ("heartbeat", "commit"):
         group = s.group(kind)
@@ -78,8 +78,8 @@ def joins_syncs_and_fetches_keep_no_session(s: Story) -> None:
 
 @story(gotchas=[29, 30], sections=["8", "9.1"], lasts_ms=8000)
 def a_commit_during_a_rebalance_keeps_the_session(s: Story) -> None:
-    """While the group rebalances a commit in the old generation is taken and resets the session timer; a heartbeat
-    as well."""
+    """During a rebalance a commit in the old generation is accepted and resets the session timer; a heartbeat resets it,
+    too."""
     topic = Stagehand(s).topic("orders")
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=3000)
@@ -97,7 +97,7 @@ def a_commit_during_a_rebalance_keeps_the_session(s: Story) -> None:
 
 @story(gotchas=[28], sections=["8"], lasts_ms=8000)
 def a_parked_member_is_not_dropped(s: Story) -> None:
-    """The session of a member whose rejoin is parked ends without effect, and starts anew with the answer."""
+    """The session timeout of a member that waits in JoinGroup has no effect; the session restarts with the response."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2000)
     stable(a, b)
@@ -117,7 +117,7 @@ def a_parked_member_is_not_dropped(s: Story) -> None:
 
 @story(gotchas=[28], sections=["8", "5"], lasts_ms=8000)
 def a_member_with_a_parked_sync_is_not_dropped(s: Story) -> None:
-    """The session of a member whose SyncGroup is parked ends without effect."""
+    """The session timeout of a member that waits in SyncGroup has no effect."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2000)
     a.enters()
@@ -133,7 +133,7 @@ def a_member_with_a_parked_sync_is_not_dropped(s: Story) -> None:
 
 @story(gotchas=[7], sections=["8", "4.5"], lasts_ms=6000)
 def a_pending_id_expires(s: Story) -> None:
-    """A member id that is not used within the session timeout it was asked for is gone."""
+    """A member id that is not used within the session timeout of its request is dropped."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=1800)
     stable(a)
@@ -159,7 +159,7 @@ def an_expiring_pending_id_ends_the_wait(s: Story) -> None:
 
 @story(gotchas=[7, 8], sections=["8", "4.10"], lasts_ms=8000)
 def a_parked_newcomer_outlives_its_session(s: Story) -> None:
-    """A new member's parked join is guarded by five minutes, not by its session timeout."""
+    """A new member's waiting JoinGroup is limited to five minutes, not by its session timeout."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=1000)
     stable(a)
@@ -175,8 +175,7 @@ def a_parked_newcomer_outlives_its_session(s: Story) -> None:
 
 @story(gotchas=[8], sections=["8", "4.10"], lasts_ms=305_000)
 def a_newcomer_waits_five_minutes_in_vain(s: Story) -> None:
-    """After five minutes a parked newcomer is told UNKNOWN_MEMBER_ID without an id, and the group goes on without
-    it."""
+    """After five minutes a waiting new member gets UNKNOWN_MEMBER_ID without an id, and the group continues without it."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group, session_ms=600_000, rebalance_ms=600_000), Member(s, "b", group_id=group)
     stable(a)
@@ -190,8 +189,8 @@ def a_newcomer_waits_five_minutes_in_vain(s: Story) -> None:
 
 @story(sections=["8", "4.11"], lasts_ms=8000)
 def a_session_ends_before_the_rebalance_timeout(s: Story) -> None:
-    """A member that neither heartbeats nor rejoins during a rebalance is dropped at its session's end: the phase
-    completes then."""
+    """A member that neither heartbeats nor rejoins in a rebalance is removed when its session times out: the phase
+    completes."""
     group = s.group()
     a = Member(s, "a", group_id=group, rebalance_ms=60_000)
     b = Member(s, "b", group_id=group, rebalance_ms=60_000, session_ms=2400)
@@ -204,7 +203,7 @@ def a_session_ends_before_the_rebalance_timeout(s: Story) -> None:
 
 @story(sections=["8", "5"], lasts_ms=8000)
 def a_session_ends_while_completing(s: Story) -> None:
-    """A member whose session ends before the leader synced starts the rebalance over; parked SyncGroups are told."""
+    """If a session times out before the leader has synced, the rebalance restarts; waiting SyncGroups get an error."""
     group = s.group()
     a = Member(s, "a", group_id=group, session_ms=2000)
     b = Member(s, "b", group_id=group)
@@ -220,7 +219,7 @@ def a_session_ends_while_completing(s: Story) -> None:
 
 @story(sections=["8", "4.6"], lasts_ms=10000)
 def a_rejoin_changes_the_session(s: Story) -> None:
-    """A rejoin that takes part in a rebalance stores the new session timeout, which counts from the answer on."""
+    """A rejoin that takes part in a rebalance stores the new session timeout, which starts at the response."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, Metadata: topics by name and id, good and bad."""
+"""CreateTopics, DeleteTopics, CreatePartitions, Metadata: topics by name and id, valid and invalid."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def by_name(*names: str | None, auto: bool = False) -> MetadataRequest:
 
 @story(sections=["topics"])
 def every_version_of_creating_topics(s: Story) -> None:
-    """A good topic, the same again, and one that is only validated, in every version."""
+    """A valid topic, the same again, and a validate-only one, in every version."""
     admin, stage = Client(s, "admin"), Stagehand(s)
     for version in range(2, 8):
         name = s.topic_name(f"v{version}")
@@ -69,7 +69,7 @@ def every_version_of_creating_topics(s: Story) -> None:
 
 @story(sections=["topics"])
 def topics_that_cannot_be(s: Story) -> None:
-    """Bad names, counts, replicas, assignments and configs, and the words that say so."""
+    """Invalid names, counts, replicas, assignments and configs, and the error messages."""
     admin = Client(s, "admin")
     good = s.topic_name("good")
     for name in ("", ".", "..", "a b", "ü", "a/b", "x" * 249 + "y", "slash\\", "__consumer_offsets", "a:b"):
@@ -114,7 +114,7 @@ def topics_that_cannot_be(s: Story) -> None:
 
 @story(sections=["topics"])
 def many_topics_at_once(s: Story) -> None:
-    """Good and bad ones in one request, one of them twice; names that collide as metrics; nothing at all."""
+    """Valid and invalid ones in one request, one of them twice; names that collide in metrics; an empty request."""
     admin, stage = Client(s, "admin"), Stagehand(s)
     one, two = s.topic_name("one"), s.topic_name("two")
     admin.asks(create(wanted(one), wanted("bad name"), wanted(two, 2), wanted(two, 3)), does="creates several")
@@ -127,7 +127,7 @@ def many_topics_at_once(s: Story) -> None:
 
 @story(sections=["topics"])
 def every_version_of_deleting_topics(s: Story) -> None:
-    """By name in every version, by id in the last; what is not there, both and neither, one twice."""
+    """By name in every version, by id in the last; unknown topics, both and neither, one twice."""
     admin, stage = Client(s, "admin"), Stagehand(s)
     for version in range(1, 6):
         name = stage.topic(f"v{version}")
@@ -162,7 +162,7 @@ def every_version_of_deleting_topics(s: Story) -> None:
 
 @story(sections=["topics"])
 def a_topic_made_anew(s: Story) -> None:
-    """A topic that is deleted and made again has another id, starts at offset 0, and is not the old one."""
+    """A topic that is deleted and created again has another id and starts at offset 0."""
     stage = Stagehand(s)
     topic = stage.topic("orders")
     c = DataClient(s, "c", ids={topic: stage.topic_id(topic)})
@@ -181,7 +181,7 @@ def a_topic_made_anew(s: Story) -> None:
 
 @story(sections=["topics"])
 def every_version_of_adding_partitions(s: Story) -> None:
-    """More, the same, fewer, none; assignments that fit and do not; only validated; unknown and twice."""
+    """More, the same, fewer, none; valid and invalid assignments; validate-only; unknown and listed twice."""
     admin, stage = Client(s, "admin"), Stagehand(s)
 
     def add(version: int, *topics: CreatePartitionsTopic, does: str, validate_only: bool = False) -> None:
@@ -235,7 +235,7 @@ def every_version_of_metadata(s: Story) -> None:
 
 @story(sections=["metadata"])
 def odd_questions_for_metadata(s: Story) -> None:
-    """Ids that are known, unknown, both with a name; bad names; a topic twice; authorised operations; internal
+    """Ids that are known, unknown, both with a name; invalid names; a topic twice; authorised operations; internal
     topics."""
     stage, c = Stagehand(s), Client(s, "c")
     topic = stage.topic("orders")
@@ -279,8 +279,7 @@ def odd_questions_for_metadata(s: Story) -> None:
 
 @story(sections=["metadata"], lasts_ms=3000)
 def topics_that_make_themselves(s: Story) -> None:
-    """An unknown topic that is asked for is created, with the default number of partitions; the first answer is an
-    error."""
+    """An unknown topic is created by Metadata, with the default number of partitions; the first response is an error."""
     stage, c = Stagehand(s), Client(s, "c")
     for version in (0, 1, 4, 12, 13):
         name = s.topic_name(f"v{version}")
@@ -294,7 +293,7 @@ def topics_that_make_themselves(s: Story) -> None:
 
 @story(sections=["metadata"], settings=SLOW_START)
 def topics_that_do_not(s: Story) -> None:
-    """With auto.create.topics.enable=false nothing is created; CreateTopics takes num.partitions for -1."""
+    """With auto.create.topics.enable=false no topic is created; CreateTopics uses num.partitions for -1."""
     c = Client(s, "c")
     for version in (0, 4, 13):
         c.asks(by_name(s.topic_name("no"), auto=True), version, does="asks for a new topic")

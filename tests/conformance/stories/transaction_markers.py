@@ -1,4 +1,4 @@
-"""WriteTxnMarkers from a client, as an operator ends a hanging transaction (KIP-664), and DescribeProducers, which shows it."""
+"""WriteTxnMarkers from a client, as an operator ends a hanging transaction (KIP-664), and DescribeProducers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,7 +50,7 @@ class Operator(TransactionsWatcher):
 
 @story(sections=["transactions"])
 def markers_for_an_open_transaction(s: Story) -> None:
-    """With the right epoch the transaction ends, whatever the coordinator thinks; the producer can go on."""
+    """With the right epoch the transaction ends, regardless of the coordinator; the producer can continue."""
     topic = Stagehand(s).topic("orders", partitions=2)
     where = (topic, 0)
     p, op, reader = Producer(s, "p"), Operator(s, "op"), DataClient(s, "reader")
@@ -94,7 +94,7 @@ def markers_for_an_open_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def markers_that_run_ahead(s: Story) -> None:
-    """After a marker of a later epoch the coordinator's own is refused, and its transaction never ends."""
+    """After a marker with a later epoch the coordinator's own is refused, and its transaction never ends."""
     topic = Stagehand(s).topic("orders", partitions=4)
     where = (topic, 0)
     p, op, reader = Producer(s, "p"), Operator(s, "op"), DataClient(s, "reader")
@@ -124,7 +124,7 @@ def markers_that_run_ahead(s: Story) -> None:
 
 @story(sections=["transactions"])
 def markers_for_nobody(s: Story) -> None:
-    """A partition takes a marker of a producer that it never heard of; epochs of producers and coordinators only rise."""
+    """A partition accepts a marker of an unknown producer; producer and coordinator epochs cannot decrease."""
     topic = Stagehand(s).topic("orders", partitions=6)
     op, reader = Operator(s, "op"), DataClient(s, "reader")
 
@@ -164,7 +164,7 @@ def markers_for_nobody(s: Story) -> None:
 
 @story(sections=["transactions"])
 def markers_to_many_places(s: Story) -> None:
-    """Several partitions, topics and producers in one request, some of them unknown; ids and epochs that cannot be."""
+    """Several partitions, topics and producers in one request, some unknown; invalid ids and epochs."""
     stage = Stagehand(s)
     until_coordinated(s, stage, s.topic_name("any"))  # so that there is a __transaction_state
     orders, payments = (stage.topic(suffix, partitions=3) for suffix in ("orders", "payments"))
@@ -218,7 +218,7 @@ def markers_to_many_places(s: Story) -> None:
 
 @story(sections=["transactions"])
 def markers_and_failed_appends(s: Story) -> None:
-    """A marker lets a partition forget whose batch it refused; but not, by the new rules, a marker of that batch's epoch."""
+    """A marker clears a partition's memory of a refused batch; but not, with KIP-890, a marker with that batch's epoch."""
     topic = Stagehand(s).topic("orders", partitions=3)
     p, op = Producer(s, "p"), Operator(s, "op")
     p.init()
@@ -245,7 +245,8 @@ def markers_and_failed_appends(s: Story) -> None:
 
 @story(sections=["transactions"])
 def producers_described(s: Story) -> None:
-    """Each partition tells its producers: idempotent ones, open and ended transactions; plain batches leave no trace."""
+    """The producers of each partition: idempotent ones, open and ended transactions; batches without producer id add
+    none."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders", partitions=3), stage.topic("payments")
     where = (topic, 0)

@@ -1,4 +1,4 @@
-"""Produce in transactions (KIP-98, KIP-890): which batches are taken, which are refused, and what is in the log then."""
+"""Produce in transactions (KIP-98, KIP-890): which batches are accepted and refused, and the records in the log."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,8 @@ def plain(s: Story, *values: bytes) -> bytes:
 
 @story(sections=["transactions"])
 def every_version_of_transactional_produce(s: Story) -> None:
-    """Without AddPartitionsToTxn: refused up to version 11, in different words; from 12 on the partition adds itself."""
+    """Without AddPartitionsToTxn: refused up to version 11, with different errors; from 12 on the broker adds the
+    partition."""
     stage = Stagehand(s)
     topic = stage.topic("orders", partitions=14)
     ids = {topic: stage.topic_id(topic)}
@@ -50,7 +51,7 @@ def every_version_of_transactional_produce(s: Story) -> None:
 
 @story(sections=["transactions"])
 def batches_with_something_wrong(s: Story) -> None:
-    """Epochs, ids, sequences and transactional ids that do not fit, in every way of adding partitions."""
+    """Wrong epochs, ids, sequences and transactional ids, for every way of adding partitions."""
     topic = Stagehand(s).topic("orders", partitions=3)
     where = (topic, 0)
     p, watcher = Producer(s, "p"), TransactionsWatcher(s, "watcher")
@@ -93,7 +94,7 @@ def batches_with_something_wrong(s: Story) -> None:
 
 @story(sections=["transactions"])
 def a_failed_append_is_remembered(s: Story) -> None:
-    """Whose batch was refused after it was asked for is kept in mind: no higher sequence is taken before that one."""
+    """A batch that was refused after its verification is remembered: no higher sequence is accepted before it."""
     topic = Stagehand(s).topic("orders", partitions=8)
     p, watcher = Producer(s, "p"), TransactionsWatcher(s, "watcher")
     p.init()
@@ -130,7 +131,7 @@ def a_failed_append_is_remembered(s: Story) -> None:
 
 @story(sections=["transactions"])
 def sequences_over_transactions(s: Story) -> None:
-    """Ended as before KIP-890, the next transaction goes on counting; with a new epoch it starts at 0."""
+    """Without KIP-890 sequences continue in the next transaction; with a new epoch they start at 0."""
     topic = Stagehand(s).topic("orders")
     where = (topic, 0)
     p, watcher = Producer(s, "p"), TransactionsWatcher(s, "watcher")
@@ -174,7 +175,7 @@ def sequences_over_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def batches_of_no_transaction_beside_one(s: Story) -> None:
-    """While a transaction is open, its producer can write nothing else; others can, and are read behind its end."""
+    """While a transaction is open, its producer can write only in it; others can, and are read after its end."""
     topic = Stagehand(s).topic("orders", partitions=2)
     where = (topic, 0)
     p, watcher, n = Producer(s, "p"), TransactionsWatcher(s, "watcher"), DataClient(s, "n")
@@ -204,7 +205,7 @@ def batches_of_no_transaction_beside_one(s: Story) -> None:
 
 @story(sections=["transactions"])
 def many_partitions_in_one_produce(s: Story) -> None:
-    """Each partition is verified by itself; what is not of a transaction, or not there, is beside the point."""
+    """Each partition is verified separately; unknown ones and those outside of the transaction do not matter."""
     stage = Stagehand(s)
     topics = [stage.topic(suffix, partitions=3) for suffix in ("orders", "payments")]
     orders, payments = topics
@@ -243,7 +244,7 @@ def many_partitions_in_one_produce(s: Story) -> None:
 
 @story(sections=["transactions"])
 def an_older_epoch_in_the_log(s: Story) -> None:
-    """Who comes after the transactional id was taken over is refused, whether the partition has heard of it or not."""
+    """A producer whose transactional id was taken over is refused, also by partitions without the new epoch."""
     topic = Stagehand(s).topic("orders", partitions=3)
     old, new, watcher = Producer(s, "p"), Producer(s, "p"), TransactionsWatcher(s, "watcher")
     old.init()
@@ -267,7 +268,7 @@ def an_older_epoch_in_the_log(s: Story) -> None:
 
 @story(sections=["transactions"])
 def transactions_that_wrote_nothing(s: Story) -> None:
-    """A partition that was added and never written to gets a marker; so does one whose only batch was refused."""
+    """An added partition without records gets a marker, and so does one whose only batch was refused."""
     topic = Stagehand(s).topic("orders", partitions=4)
     p, watcher, reader = Producer(s, "p"), TransactionsWatcher(s, "watcher"), DataClient(s, "reader")
     p.init()
@@ -285,7 +286,7 @@ def transactions_that_wrote_nothing(s: Story) -> None:
 
 @story(sections=["transactions"])
 def transactions_in_compressed_and_stamped_topics(s: Story) -> None:
-    """Compressed batches stay transactional when they are compressed anew; markers have the time of the broker."""
+    """Batches stay transactional when they are compressed again; markers have the broker's time."""
     stage = Stagehand(s)
     p, reader = Producer(s, "p"), DataClient(s, "reader")
     p.init()

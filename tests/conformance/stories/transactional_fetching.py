@@ -1,4 +1,4 @@
-"""Reading what transactions wrote: Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch with and without READ_COMMITTED."""
+"""Reading records of transactions: Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch with both isolation levels."""
 
 from collections.abc import Sequence
 
@@ -50,7 +50,7 @@ def every_version_of_fetch_with_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def which_aborted_transactions_a_fetch_tells(s: Story) -> None:
-    """Those that end at or behind the fetch's offset, in the order of their ends, from every offset, in every state."""
+    """Those that end at or after the fetch offset, ordered by their ends, from every offset, in every state."""
     topic = Stagehand(s).topic()
     where = (topic, 0)
     a, b, c, reader = Producer(s, "a"), Producer(s, "b"), Producer(s, "c"), DataClient(s, "reader")
@@ -84,7 +84,7 @@ def which_aborted_transactions_a_fetch_tells(s: Story) -> None:
 
 @story(sections=["transactions"])
 def aborted_transactions_and_small_fetches(s: Story) -> None:
-    """Whose records do not fit into the answer may be told all the same: the index of offsets says how far."""
+    """Transactions whose records do not fit into the response may be listed, too: the offset index determines how far."""
     topic = Stagehand(s).topic()
     where = (topic, 0)
     a, reader = Producer(s, "a"), DataClient(s, "reader")
@@ -109,7 +109,7 @@ def aborted_transactions_and_small_fetches(s: Story) -> None:
 
 @story(sections=["transactions"])
 def aborted_transactions_over_segments(s: Story) -> None:
-    """A fetch reads one segment, and tells of transactions that began before the next; their ends may lie further on."""
+    """A fetch reads one segment, and lists transactions that began before the next one; they may end later."""
     topic = Stagehand(s).topic("orders", segment_ms="60000")
     where = (topic, 0)
     a, b, c, reader = Producer(s, "a"), Producer(s, "b"), Producer(s, "c"), DataClient(s, "reader")
@@ -156,7 +156,7 @@ def aborted_transactions_over_segments(s: Story) -> None:
 
 @story(sections=["transactions"])
 def a_fetch_that_waits_for_the_end(s: Story) -> None:
-    """A parked fetch of committed records does not see an open transaction's; the marker answers it."""
+    """A waiting read-committed fetch does not get records of an open transaction; the marker completes it."""
     topic = Stagehand(s).topic(partitions=2)
     where = (topic, 0)
     a, committed, uncommitted = Producer(s, "a"), DataClient(s, "committed"), DataClient(s, "uncommitted")
@@ -190,7 +190,7 @@ def a_fetch_that_waits_for_the_end(s: Story) -> None:
 
 @story(sections=["transactions"])
 def fetch_sessions_with_transactions(s: Story) -> None:
-    """An incremental fetch of committed records tells a partition again when its last stable offset has moved."""
+    """A read-committed incremental fetch returns a partition again when its last stable offset has moved."""
     stage = Stagehand(s)
     topic = stage.topic(partitions=2)
     ids = {topic: stage.topic_id(topic)}
@@ -312,7 +312,7 @@ def deleting_records_of_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def leader_epochs_with_transactions(s: Story) -> None:
-    """OffsetForLeaderEpoch tells the end of the log, whatever is open."""
+    """OffsetForLeaderEpoch returns the end of the log, even with open transactions."""
     topic = Stagehand(s).topic()
     a, reader = Producer(s, "a"), DataClient(s, "reader")
     a.init()

@@ -1,7 +1,7 @@
-"""Lives of transactional producers that were drawn by chance: what they write, commit, break off, and what readers see of it.
+"""Randomly generated stories of transactional producers, which write, commit and abort, and of consumers of their records.
 
-What happens next is drawn while the story is told, with the same chance each time: a server that answers otherwise goes
-otherwise from there on.
+Each step is drawn while the story runs, from the same seed each time: it depends on the responses, so after a
+different response the story continues differently.
 """
 
 import random
@@ -169,7 +169,7 @@ def _drawn(number: int) -> None:
         Life(s, random.Random(number)).goes_on()
 
     tells.__name__ = f"transactions_by_chance_{number}"
-    tells.__doc__ = f"Two transactional ids write, commit and break off, and readers look on: life {number}."
+    tells.__doc__ = f"Two transactional ids write, commit and abort, and consumers read: random story {number}."
     story(sections=["transactions"])(tells)
 
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, and what pending offsets do to everything else that a group knows (KIP-98, KIP-447, KIP-890)."""
+"""TxnOffsetCommit, and the effects of pending offsets on a group (KIP-98, KIP-447, KIP-890)."""
 
 import struct
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def shows_batches(s: Story, group_id: str, *producers: Producer) -> None:
 
 @story(sections=["transactions"])
 def every_version_of_transactional_commits(s: Story) -> None:
-    """Without AddOffsetsToTxn: refused up to version 4, in different words; from 5 on the offsets add themselves."""
+    """Without AddOffsetsToTxn: refused up to version 4, with different errors; from 5 on the broker adds the offsets."""
     topic = Stagehand(s).topic("orders", partitions=3)
     p, admin = Producer(s, "p"), Admin(s, "admin")
     p.init()
@@ -84,7 +84,7 @@ def every_version_of_transactional_commits(s: Story) -> None:
 
 @story(sections=["transactions"])
 def transactional_commits_with_something_wrong(s: Story) -> None:
-    """Epochs, ids, groups, topics that do not fit, before anything was added, and while offsets are pending."""
+    """Wrong epochs, ids, groups and topics, before anything was added, and while offsets are pending."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group, unknown = s.group(), s.group("unknown")
     p, q, admin = Producer(s, "p"), Producer(s, "q"), Admin(s, "admin")
@@ -192,7 +192,7 @@ def odd_transactional_commits(s: Story) -> None:
 
 @story(settings=SLOW_START, sections=["transactions"])
 def a_small_limit_for_transactional_metadata(s: Story) -> None:
-    """offset.metadata.max.bytes=16 counts here as well; what is too long is told, the rest is pending."""
+    """offset.metadata.max.bytes=16 applies, too; metadata that is too long gets an error, the rest is pending."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p, admin = Producer(s, "p"), Admin(s, "admin")
@@ -207,7 +207,7 @@ def a_small_limit_for_transactional_metadata(s: Story) -> None:
 
 @story(sections=["transactions"])
 def every_version_of_stable_fetches(s: Story) -> None:
-    """Who wants stable offsets is told which are not; others see what was committed before."""
+    """A request for stable offsets gets an error for unstable ones; others get the previously committed ones."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders", partitions=4), stage.topic("payments")
     ids = {name: stage.topic_id(name) for name in (topic, other)}
@@ -241,7 +241,7 @@ def every_version_of_stable_fetches(s: Story) -> None:
 
 @story(sections=["transactions"])
 def plain_commits_beside_pending_ones(s: Story) -> None:
-    """Of a plain commit and a transactional one the later in the log wins, when the transaction commits."""
+    """Of a plain commit and a transactional one the later in the log counts when the transaction commits."""
     topic = Stagehand(s).topic("orders", partitions=4)
     group = s.group()
     p, admin = Producer(s, "p"), Admin(s, "admin")
@@ -264,7 +264,7 @@ def plain_commits_beside_pending_ones(s: Story) -> None:
 
 @story(sections=["transactions"])
 def two_transactions_on_one_partition(s: Story) -> None:
-    """The offset that was sent later wins, in whatever order the two commit; both must end before it is stable."""
+    """The offset that was sent later counts, in whatever order the two commit; both must end before it is stable."""
     topic = Stagehand(s).topic()
     group = s.group()
     a, b, admin = Producer(s, "a"), Producer(s, "b"), Admin(s, "admin")
@@ -295,7 +295,7 @@ def two_transactions_on_one_partition(s: Story) -> None:
 
 @story(sections=["transactions"])
 def groups_with_nothing_but_pending_offsets(s: Story) -> None:
-    """Such a group is there, and is Empty; when the transaction is aborted it stays, without offsets."""
+    """Such a group exists, and is Empty; when the transaction is aborted it stays, without offsets."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p, admin = Producer(s, "p"), Admin(s, "admin")
@@ -324,7 +324,7 @@ def groups_with_nothing_but_pending_offsets(s: Story) -> None:
 
 @story(sections=["transactions"])
 def deleting_what_is_pending(s: Story) -> None:
-    """OffsetDelete and DeleteGroups drop pending offsets; what the transaction commits then is only what came behind."""
+    """OffsetDelete and DeleteGroups drop pending offsets; the transaction then commits only later ones."""
     stage = Stagehand(s)
     topic, doomed = stage.topic("orders", partitions=3), stage.topic("doomed")
     p, admin = Producer(s, "p"), Admin(s, "admin")
@@ -375,7 +375,7 @@ def deleting_what_is_pending(s: Story) -> None:
 
 @story(sections=["transactions"])
 def a_new_incarnation_drops_pending_offsets(s: Story) -> None:
-    """InitProducerId aborts what the last one left pending; the zombie's commits are refused."""
+    """InitProducerId aborts the pending offsets of the previous producer; the zombie's commits are refused."""
     topic = Stagehand(s).topic()
     group = s.group()
     old, new, admin = Producer(s, "p"), Producer(s, "p"), Admin(s, "admin")
@@ -397,7 +397,7 @@ def a_new_incarnation_drops_pending_offsets(s: Story) -> None:
 
 @story(sections=["transactions"])
 def markers_for_pending_offsets(s: Story) -> None:
-    """An operator's marker in the partition of the group ends the transaction there; refused ones change nothing."""
+    """An operator's marker in the group's partition ends the transaction there; refused markers change nothing."""
     topic = Stagehand(s).topic()
     group = s.group()
     p, op = Producer(s, "p"), Operator(s, "op")
@@ -438,7 +438,7 @@ def markers_for_pending_offsets(s: Story) -> None:
 
 @story(sections=["transactions"])
 def offsets_and_records_in_one_transaction(s: Story) -> None:
-    """Consume, transform, produce: both kinds of writes come true together, or neither."""
+    """Consume, transform, produce: records and offsets take effect together, or not at all."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p, admin, reader = Producer(s, "p"), Admin(s, "admin"), DataClient(s, "reader")

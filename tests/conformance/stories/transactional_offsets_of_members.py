@@ -17,8 +17,8 @@ from tests.conformance.story import Story, story
 
 @story(sections=["transactions"])
 def transactional_commits_in_every_state(s: Story) -> None:
-    """Every combination of generation, member id and state of a classic group; unlike plain commits, they may come while
-    it rebalances, and from nobody at all."""
+    """Every combination of generation, member id and state of a classic group. Unlike plain commits, they are accepted
+    while it rebalances, and without a member id."""
     topic = Stagehand(s).topic()
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, instance="instance-b")
@@ -69,7 +69,7 @@ def transactional_commits_in_every_state(s: Story) -> None:
 
 @story(sections=["transactions"])
 def refused_members_and_their_transactions(s: Story) -> None:
-    """The transaction is looked at before the member: who is refused as a member has added the offsets all the same."""
+    """The transaction is checked before the member: a refused member has added the offsets nevertheless."""
     topic = Stagehand(s).topic()
     p, admin = Producer(s, "p"), Admin(s, "admin")
     p.init()
@@ -110,7 +110,7 @@ def refused_members_and_their_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def members_and_pending_offsets(s: Story) -> None:
-    """Groups with members: OffsetDelete of a subscribed topic, DeleteGroups, and what is pending when they have left."""
+    """Groups with members: OffsetDelete of a subscribed topic, DeleteGroups, and pending offsets after all have left."""
     stage = Stagehand(s)
     topic, other = stage.topic("orders"), stage.topic("payments")
     group = s.group()
@@ -135,7 +135,7 @@ def members_and_pending_offsets(s: Story) -> None:
 
 @story(sections=["transactions"], lasts_ms=6000)
 def transactional_commits_keep_no_session(s: Story) -> None:
-    """A TxnOffsetCommit of a member is no sign of life: its session ends all the same."""
+    """A TxnOffsetCommit of a member does not extend its session, which times out."""
     topic = Stagehand(s).topic()
     group = s.group()
     p = Producer(s, "p")
@@ -153,7 +153,8 @@ def transactional_commits_keep_no_session(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["transactions", "848 11"])
 def transactional_commits_by_consumers(s: Story) -> None:
-    """Members of consumer groups: the epoch is the generation; stale ones are ILLEGAL_GENERATION here; nobody may, too."""
+    """Members of consumer groups: the epoch is the generation; a stale one is ILLEGAL_GENERATION; no member id is allowed,
+    too."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4, payments=1)
     topic, other = topics
@@ -220,7 +221,7 @@ def transactional_commits_by_consumers(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["transactions", "848 11"])
 def stable_fetches_by_consumers(s: Story) -> None:
-    """A member that wants stable offsets is checked as ever, then told which offsets are not stable."""
+    """A member that requests stable offsets is checked as usual, then gets an error for unstable offsets."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=2)
     topic = topics[0]
@@ -246,7 +247,7 @@ def stable_fetches_by_consumers(s: Story) -> None:
 
 @story(settings=CONSUMERS, sections=["transactions", "848 12.3"])
 def transactional_commits_by_classic_members_of_consumer_groups(s: Story) -> None:
-    """A member of the classic protocol in a consumer group: its generation is the epoch, wrong ones are ILLEGAL_GENERATION."""
+    """A classic member in a consumer group: its generation is the epoch, wrong ones are ILLEGAL_GENERATION."""
     group, stage = s.group(), Stagehand(s)
     topics, ids = topics_with_ids(s, stage, orders=4)
     topic = topics[0]
@@ -276,7 +277,8 @@ def transactional_commits_by_classic_members_of_consumer_groups(s: Story) -> Non
 
 @story(settings=SHORT_MEMORY, sections=["transactions"], lasts_ms=70_000)
 def pending_offsets_are_not_forgotten(s: Story) -> None:
-    """A minute after its commit an offset goes, unless one is pending for its partition; a group with pending ones stays."""
+    """A minute after its commit an offset expires, unless one is pending for its partition; groups with pending ones
+    stay."""
     topic = Stagehand(s).topic("orders", partitions=2)
     some, only, none = (s.group(name) for name in ("some", "only", "none"))
     p, admin = Producer(s, "p", timeout_ms=600_000), Admin(s, "admin")

@@ -1,4 +1,4 @@
-"""EndTxn: commit and abort in each state and version, once, again and with the epoch of before (KIP-98, KIP-890)."""
+"""EndTxn: commit and abort in each state and version, once, repeated, and with the previous epoch (KIP-98, KIP-890)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher, described
@@ -10,7 +10,7 @@ VERSIONS = range(6)
 
 @story(sections=["transactions"])
 def every_version_of_ending_a_transaction(s: Story) -> None:
-    """Commits and aborts with nothing open, of something, and again, as each version says it."""
+    """Commits and aborts of nothing, of a transaction, and repeated, in each version."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -32,8 +32,8 @@ def every_version_of_ending_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def ending_with_the_epoch_of_before(s: Story) -> None:
-    """The answer to an EndTxn was lost, and it is sent again with the epoch that it was sent with: what each version makes
-    of it, for what was committed and what was aborted, asked in the same way and in the other."""
+    """The response to an EndTxn is lost, and the request is repeated with the same epoch: the result in each version, after
+    a commit and after an abort, with the same and the opposite outcome."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -55,7 +55,7 @@ def ending_with_the_epoch_of_before(s: Story) -> None:
 
 @story(sections=["transactions"])
 def the_answer_to_an_abort_of_nothing_is_lost(s: Story) -> None:
-    """An abort with nothing open takes an epoch, too: sent again with the old one it says the same; a commit is refused."""
+    """An abort without a transaction uses up an epoch, too: repeated, it gets the same response; a commit is refused."""
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")
     p.init()
@@ -72,7 +72,8 @@ def the_answer_to_an_abort_of_nothing_is_lost(s: Story) -> None:
 
 @story(sections=["transactions"])
 def who_may_end_a_transaction(s: Story) -> None:
-    """Another id, another epoch, a transactional id that nobody has, and none: with nothing open, something, and after it."""
+    """Another producer id, another epoch, an unknown transactional id, and none: without a transaction, during and after
+    one."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -100,7 +101,7 @@ def who_may_end_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def ending_while_a_transaction_ends(s: Story) -> None:
-    """While markers are being written every end is told CONCURRENT_TRANSACTIONS, the same and the other; up to version 4
+    """While markers are being written each EndTxn gets CONCURRENT_TRANSACTIONS, with either outcome; up to version 4
     another id or epoch is refused before that."""
     topic = Stagehand(s).topic("orders", partitions=4)
     watcher = TransactionsWatcher(s, "watcher")
@@ -119,8 +120,7 @@ def ending_while_a_transaction_ends(s: Story) -> None:
 
 @story(sections=["transactions"])
 def some_markers_are_refused(s: Story) -> None:
-    """One of three partitions does not take its marker: the others do, and it alone stays in a transaction that never
-    ends."""
+    """One of three partitions refuses its marker: the others accept theirs, and the transaction never ends."""
     topic = Stagehand(s).topic("orders", partitions=3)
     watcher = TransactionsWatcher(s, "watcher")
     for version in (4, 5):
@@ -143,7 +143,7 @@ def some_markers_are_refused(s: Story) -> None:
 
 @story(sections=["transactions"])
 def clients_of_two_ages(s: Story) -> None:
-    """One transactional id, ended by turns as KIP-890 has it and as it was before: only the former takes an epoch."""
+    """One transactional id, ended in turn with KIP-890 and without: only the former increases the epoch."""
     topic = Stagehand(s).topic("orders", partitions=2)
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")

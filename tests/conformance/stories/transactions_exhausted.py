@@ -1,4 +1,4 @@
-"""Producers whose epoch cannot grow any more: they get another producer id (KIP-360, KIP-890)."""
+"""Producers whose epoch is at its maximum: they get another producer id (KIP-360, KIP-890)."""
 
 from typing import Any
 
@@ -27,7 +27,8 @@ def until_exhausted(p: Producer) -> None:
 
 @story(sections=["transactions"])
 def the_last_epoch(s: Story) -> None:
-    """Who goes on from the last epoch gets another producer id and epoch 0, and gets it again if the answer was lost."""
+    """A producer that continues at the last epoch gets another producer id and epoch 0, and the same again if the response
+    was lost."""
     p = Producer(s, "p")
     until_exhausted(p)
     p.init(does="starts for the last time")
@@ -45,7 +46,8 @@ def the_last_epoch(s: Story) -> None:
 
 @story(sections=["transactions"])
 def a_commit_in_the_last_epoch(s: Story) -> None:
-    """The answer to the commit brings another producer id; the marker has the old one, and the epoch that nobody gets."""
+    """The response to the commit has another producer id; the marker has the old one, and an epoch that no producer
+    gets."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")
@@ -72,7 +74,7 @@ def a_commit_in_the_last_epoch(s: Story) -> None:
 
 @story(sections=["transactions"])
 def a_start_in_the_last_epoch(s: Story) -> None:
-    """A start with a transaction open aborts it, which already gives the producer another id."""
+    """InitProducerId with an open transaction aborts it, which already assigns another producer id."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")
@@ -90,8 +92,8 @@ def a_start_in_the_last_epoch(s: Story) -> None:
 
 @story(sections=["transactions"])
 def old_clients_in_the_last_epoch(s: Story) -> None:
-    """Those who do not know KIP-890 commit and abort in the last epoch as often as they want; an abort of nothing by one
-    who does brings another id."""
+    """Clients without KIP-890 commit and abort in the last epoch any number of times; an abort of nothing with KIP-890
+    assigns another id."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")

@@ -1,4 +1,4 @@
-"""Fencing: what a producer hears that another one has taken the place of, or that is mistaken, in each API and version."""
+"""Fencing: the errors for producers that were replaced or send wrong ids, in each API and version."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher, in_every_version
@@ -7,8 +7,8 @@ from tests.conformance.story import Story, story
 
 @story(sections=["transactions"])
 def another_one_starts(s: Story) -> None:
-    """A second producer starts with the same transactional id; whatever the first one says then is refused, and the second
-    goes about its business."""
+    """A second producer starts with the same transactional id; every later request of the first is refused, and the second
+    works normally."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     first = Producer(s, "first", transactional_id=f"{s.name}-id")
@@ -26,8 +26,8 @@ def another_one_starts(s: Story) -> None:
 
 @story(sections=["transactions"])
 def another_one_starts_while_a_transaction_is_open(s: Story) -> None:
-    """The second one's start aborts the first one's transaction, and only then it gets an epoch; the first one is told when
-    it goes on with the transaction."""
+    """The second one's start aborts the first one's transaction before it gets an epoch; the first gets an error when it
+    continues the transaction."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     first = Producer(s, "first", transactional_id=f"{s.name}-id")
@@ -46,8 +46,8 @@ def another_one_starts_while_a_transaction_is_open(s: Story) -> None:
 
 @story(sections=["transactions"])
 def one_that_was_fenced_aborts_its_successors_transaction(s: Story) -> None:
-    """While a transaction is open nobody looks at the epoch of who goes on: the one that was fenced long ago aborts it, and
-    the one that had it open is fenced in turn."""
+    """With an open transaction InitProducerId does not check the epoch: a producer that was fenced long ago aborts it, and
+    the current one is fenced in turn."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     watcher = TransactionsWatcher(s, "watcher")
@@ -71,7 +71,7 @@ def one_that_was_fenced_aborts_its_successors_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def epochs_that_are_not_yet(s: Story) -> None:
-    """A producer that says an epoch that is still to come, with nothing open and with a transaction."""
+    """A producer with an epoch that is too high, without a transaction and with one."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p = Producer(s, "p")
@@ -85,7 +85,7 @@ def epochs_that_are_not_yet(s: Story) -> None:
 
 @story(sections=["transactions"])
 def ids_that_are_not_its_own(s: Story) -> None:
-    """A producer that says a producer id that nobody has, and one that says another producer's."""
+    """A producer with an unknown producer id, and one with the id of another producer."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p, other = Producer(s, "p"), Producer(s, "other")
@@ -102,7 +102,7 @@ def ids_that_are_not_its_own(s: Story) -> None:
 
 @story(sections=["transactions"])
 def transactional_ids_that_nobody_has(s: Story) -> None:
-    """A producer whose transactional id was never started, and one that has none."""
+    """A producer whose transactional id was never initialised, and one without a transactional id."""
     topic = Stagehand(s).topic("orders", partitions=2)
     group = s.group()
     p = Producer(s, "p")
@@ -114,8 +114,8 @@ def transactional_ids_that_nobody_has(s: Story) -> None:
 
 @story(sections=["transactions"])
 def everything_while_a_transaction_ends(s: Story) -> None:
-    """The right producer, while its transaction is being committed or aborted: CONCURRENT_TRANSACTIONS, in the words of
-    each version."""
+    """The right producer, while its transaction is being committed or aborted: CONCURRENT_TRANSACTIONS, in the form of each
+    version."""
     topic = Stagehand(s).topic("orders", partitions=3)
     group = s.group()
     for number, committed in enumerate((True, False)):

@@ -1,4 +1,4 @@
-"""What the coordinator of transactions writes into its log, byte by byte."""
+"""The records that the transaction coordinator writes to its log, byte by byte."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher
@@ -8,8 +8,8 @@ from tests.conformance.transaction_log import show_what_is_logged
 
 @story(sections=["transactions"])
 def a_life_in_the_log(s: Story) -> None:
-    """Each change of state of a producer that knows KIP-890: a start, a commit of records and offsets, an abort, an abort
-    of nothing, going on, a start with a transaction open."""
+    """Each state change of a producer with KIP-890: a start, a commit of records and offsets, an abort, an abort of
+    nothing, going on, a start with an open transaction."""
     stage = Stagehand(s)
     first, second = stage.topic("orders", partitions=3), stage.topic("payments", partitions=2)
     group = s.group()
@@ -33,7 +33,7 @@ def a_life_in_the_log(s: Story) -> None:
 
 @story(sections=["transactions"])
 def an_old_life_in_the_log(s: Story) -> None:
-    """The same of a producer that does not know KIP-890: it keeps its epoch."""
+    """The same for a producer without KIP-890: it keeps its epoch."""
     topic = Stagehand(s).topic("orders", partitions=3)
     group = s.group()
     p = Producer(s, "p")
@@ -59,8 +59,8 @@ def an_old_life_in_the_log(s: Story) -> None:
 
 @story(sections=["transactions"])
 def what_leaves_nothing_in_the_log(s: Story) -> None:
-    """Refused requests, and those that change nothing, write nothing; an id that it cannot have does no harm to a producer
-    that never started."""
+    """Refused requests, and those that change nothing, write nothing; an invalid id does no harm to a producer that never
+    started."""
     topic = Stagehand(s).topic("orders")
     p, q = Producer(s, "p"), Producer(s, "q")
     p.init(transaction_timeout_ms=0)
@@ -83,7 +83,7 @@ def what_leaves_nothing_in_the_log(s: Story) -> None:
 
 @story(sections=["transactions"])
 def many_partitions_in_the_log(s: Story) -> None:
-    """Topics and partitions come in the orders of Java's hash tables: few of them, and so many that the tables grow."""
+    """Topics and partitions have the orders of Java's hash tables: a few of them, and so many that the tables grow."""
     stage = Stagehand(s)
     topics = [stage.topic(name, partitions=24) for name in ("a", "bb", "ccc", "orders", "payments")]
     p = Producer(s, "p")
@@ -108,7 +108,7 @@ def many_partitions_in_the_log(s: Story) -> None:
 
 @story(sections=["transactions"])
 def names_of_transactional_ids(s: Story) -> None:
-    """Any text will do: letters of all scripts, spaces, what looks like a path, hundreds of letters."""
+    """Any text is accepted: letters of all scripts, spaces, path-like names, hundreds of letters."""
     topic = Stagehand(s).topic("orders")
     names = [f"{s.name}-{suffix}" for suffix in ("ünïcode-🙂", "a b", "../etc", "", "\x00", "x" * 300)]
     watcher = TransactionsWatcher(s, "watcher")
@@ -124,7 +124,7 @@ def names_of_transactional_ids(s: Story) -> None:
 
 @story(sections=["transactions"])
 def transactions_that_never_end_in_the_log(s: Story) -> None:
-    """One that is open, and two whose markers could not be written: what is logged is all that a restart would know."""
+    """An open one, and two whose markers could not be written: the log has all that a restart needs."""
     topic = Stagehand(s).topic("orders", partitions=2)
     names = ("open", "committing", "aborting")
     still_open, committing, aborting = (Producer(s, name) for name in names)

@@ -1,4 +1,4 @@
-"""Those who look: DescribeTransactions, ListTransactions, DescribeProducers, FindCoordinator for transactional ids."""
+"""Descriptions: DescribeTransactions, ListTransactions, DescribeProducers, FindCoordinator for transactional ids."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher
@@ -33,7 +33,7 @@ def one_in_each_state(s: Story) -> dict[str, Producer]:
 
 @story(sections=["transactions"])
 def describing_transactions(s: Story) -> None:
-    """One in each state; unknown ones, one twice, an empty id and nobody at all."""
+    """One in each state; unknown ones, one twice, an empty id and no id at all."""
     producers = one_in_each_state(s)
     watcher = TransactionsWatcher(s, "watcher")
     watcher.describes_transactions(*(p.transactional_id or "" for p in producers.values()))
@@ -43,7 +43,7 @@ def describing_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def listing_transactions(s: Story) -> None:
-    """All, those in some states, and states that are none; those of some producers; in every version."""
+    """All, those in some states, unknown states; those of some producers; in every version."""
     producers = one_in_each_state(s)
     watcher = TransactionsWatcher(s, "watcher")
     ongoing, empty = producers["Ongoing"].producer_id, producers["Empty"].producer_id
@@ -65,7 +65,7 @@ def listing_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def listing_transactions_by_how_long_they_run(s: Story) -> None:
-    """Those that started longer ago than a duration. What is empty has no start, and counts as having run forever."""
+    """Those that started longer ago than a duration. An Empty one has no start, and counts as running for ever."""
     one_in_each_state(s)
     watcher = TransactionsWatcher(s, "watcher")
     s.wait(200, "all transactions are older than that")
@@ -77,7 +77,7 @@ def listing_transactions_by_how_long_they_run(s: Story) -> None:
 
 @story(sections=["transactions"])
 def listing_transactions_by_their_names(s: Story) -> None:
-    """A pattern must match the whole name; one that cannot be read is an error."""
+    """A pattern must match the whole name; an invalid pattern is an error."""
     one_in_each_state(s)
     watcher = TransactionsWatcher(s, "watcher")
     for pattern in (
@@ -104,8 +104,8 @@ def listing_transactions_by_their_names(s: Story) -> None:
 
 @story(sections=["transactions"])
 def describing_producers(s: Story) -> None:
-    """Who writes to a partition: idempotent and transactional producers, with what they wrote last and what is open; and
-    partitions that are not there."""
+    """The producers of a partition: idempotent and transactional ones, with their last sequence and open transaction; and
+    unknown partitions."""
     topic = Stagehand(s).topic("orders", partitions=3)
     watcher = TransactionsWatcher(s, "watcher")
     watcher.describes_producers({topic: [0]})
@@ -137,7 +137,7 @@ def describing_producers(s: Story) -> None:
 
 @story(sections=["transactions", "10.1"])
 def coordinators_of_transactions(s: Story) -> None:
-    """One key up to version 3, any number from 4 on; an empty one is as good as any."""
+    """One key up to version 3, any number from 4 on; an empty one is accepted like any other."""
     Producer(s, "p")
     watcher = TransactionsWatcher(s, "watcher")
     for version in range(1, 7):
@@ -150,7 +150,7 @@ def coordinators_of_transactions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def versions_of_init_producer_id_that_are_not_served(s: Story) -> None:
-    """Version 6 is not stable: who sends it is hung up on."""
+    """Version 6 is not stable: a request with it closes the connection."""
     p = Producer(s, "p")
     name = p.transactional_id or ""
     flexible = bytes([len(name) + 1]) + name.encode() + (60_000).to_bytes(4, "big") + b"\xff" * 10 + b"\x00\x00\x00"

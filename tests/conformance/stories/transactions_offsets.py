@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn: the offsets of a group become part of a transaction, as a partition of the offsets topic (KIP-98)."""
+"""AddOffsetsToTxn: the offsets of a group become part of a transaction, as a partition of `__consumer_offsets` (KIP-98)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher
@@ -9,7 +9,7 @@ VERSIONS = range(5)
 
 @story(sections=["transactions"])
 def every_version_of_adding_offsets(s: Story) -> None:
-    """A group is added, again, and another one; it need not be there. An empty group id is as good as any."""
+    """A group is added, again, and another one; it need not exist. An empty group id is accepted like any other."""
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
         p = Producer(s, f"p{version}")
@@ -30,7 +30,8 @@ def every_version_of_adding_offsets(s: Story) -> None:
 
 @story(sections=["transactions"])
 def who_may_add_offsets(s: Story) -> None:
-    """Another id, another epoch, a transactional id that nobody has, and none: with nothing open, something, and after."""
+    """Another producer id, another epoch, an unknown transactional id, and none: without a transaction, during and after
+    one."""
     group = f"{s.name}-group"
     for version in VERSIONS:
         p = Producer(s, f"p{version}")
@@ -55,7 +56,7 @@ def who_may_add_offsets(s: Story) -> None:
 
 @story(sections=["transactions"])
 def adding_offsets_while_a_transaction_ends(s: Story) -> None:
-    """While markers are being written nothing can be added, whoever asks."""
+    """While markers are being written nothing can be added, by any producer."""
     topic = Stagehand(s).topic("orders", partitions=4)
     group = f"{s.name}-group"
     for number, (end, committed) in enumerate(((4, True), (4, False), (5, True), (5, False))):

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: as producers ask up to version 3, and as brokers ask from version 4 on (KIP-98, KIP-890)."""
+"""AddPartitionsToTxn: from producers up to version 3, and from brokers from version 4 on (KIP-98, KIP-890)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Partitions, Producer, TransactionsWatcher
@@ -9,7 +9,7 @@ VERSIONS = range(6)
 
 @story(sections=["transactions"])
 def every_version_of_adding_partitions_to_a_transaction(s: Story) -> None:
-    """Partitions are added, again, and more of them, in each version, and only those are described."""
+    """Partitions are added, again, and more of them, in each version, and exactly those are described."""
     first, second = Stagehand(s).topic("orders", partitions=3), Stagehand(s).topic("payments")
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -26,7 +26,7 @@ def every_version_of_adding_partitions_to_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def adding_partitions_that_are_not_there(s: Story) -> None:
-    """One unknown topic or partition, and nothing of the request is done; a partition said twice is answered twice."""
+    """With one unknown topic or partition, none of the request is added; a partition listed twice gets two results."""
     topic = Stagehand(s).topic("orders", partitions=2)
     watcher = TransactionsWatcher(s, "watcher")
     requests: dict[str, Partitions] = {
@@ -51,7 +51,7 @@ def adding_partitions_that_are_not_there(s: Story) -> None:
 
 @story(sections=["transactions"])
 def adding_nothing(s: Story) -> None:
-    """Without partitions a transaction begins all the same, as an empty one."""
+    """Without partitions a transaction begins nevertheless, as an empty one."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -65,7 +65,7 @@ def adding_nothing(s: Story) -> None:
 
 @story(sections=["transactions"])
 def who_may_add_partitions(s: Story) -> None:
-    """Another id, another epoch, a transactional id that nobody has, and none: what each version says."""
+    """Another producer id, another epoch, an unknown transactional id, and none, in each version."""
     topic = Stagehand(s).topic("orders", partitions=2)
     p = Producer(s, "p")
     p.init()
@@ -86,7 +86,8 @@ def who_may_add_partitions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def verifying_partitions(s: Story) -> None:
-    """What is in the transaction is verified, what is not is told to abort; beside an unknown topic nothing is looked at."""
+    """Partitions in the transaction are verified, others get TRANSACTION_ABORTABLE; with an unknown topic nothing is
+    checked."""
     topic = Stagehand(s).topic("orders", partitions=3)
     watcher = TransactionsWatcher(s, "watcher")
     for version in (4, 5):
@@ -110,7 +111,7 @@ def verifying_partitions(s: Story) -> None:
 
 @story(sections=["transactions"])
 def several_transactions_in_one_request(s: Story) -> None:
-    """Each is answered by itself: some are verified and some added to, one is unknown, one is another's."""
+    """Each gets its own result: some are verified and some added to, one is unknown, one belongs to another producer."""
     topic = Stagehand(s).topic("orders", partitions=3)
     watcher = TransactionsWatcher(s, "watcher")
     for version in (4, 5):
@@ -145,7 +146,7 @@ def several_transactions_in_one_request(s: Story) -> None:
 
 @story(sections=["transactions"])
 def adding_partitions_after_a_transaction(s: Story) -> None:
-    """After a commit and after an abort the next transaction begins, with the epoch that the end left."""
+    """After a commit and after an abort the next transaction begins, with the producer's present epoch."""
     topic = Stagehand(s).topic("orders", partitions=2)
     watcher = TransactionsWatcher(s, "watcher")
     for version in VERSIONS:
@@ -165,7 +166,7 @@ def adding_partitions_after_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def adding_partitions_while_a_transaction_ends(s: Story) -> None:
-    """While markers are being written nothing can be added, nor verified; only a verification looks who asks, first."""
+    """While markers are being written nothing can be added or verified; only a verification checks the producer first."""
     topic = Stagehand(s).topic("orders", partitions=4)
     for number, (end, committed) in enumerate(((4, True), (4, False), (5, True), (5, False))):
         p = Producer(s, f"p{number}")
@@ -181,8 +182,8 @@ def adding_partitions_while_a_transaction_ends(s: Story) -> None:
 
 @story(sections=["transactions"])
 def topics_that_vanish_from_a_transaction(s: Story) -> None:
-    """A topic is deleted while it is part of a transaction, and another one made anew: the transaction ends all the same,
-    and the new topic gets the marker of what the old one had."""
+    """A topic is deleted while it is part of a transaction, and created again: the transaction ends nevertheless, and the
+    new topic gets the marker of the old one."""
     stage = Stagehand(s)
     gone, anew, kept = stage.topic("gone"), stage.topic("anew"), stage.topic("kept")
     watcher = TransactionsWatcher(s, "watcher")
@@ -202,8 +203,7 @@ def topics_that_vanish_from_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def internal_topics_in_a_transaction(s: Story) -> None:
-    """Producers may not add the partitions of internal topics by their names, and brokers may; offsets are added by their
-    group."""
+    """Producers may not add partitions of internal topics by name, and brokers may; offsets are added with their group."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")
@@ -222,7 +222,7 @@ def internal_topics_in_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def no_transactions_at_all(s: Story) -> None:
-    """A request of the later versions without any transaction is never answered."""
+    """A request of the later versions without any transaction never gets a response."""
     p = Producer(s, "p")
     p.init()
     for version in (4, 5):

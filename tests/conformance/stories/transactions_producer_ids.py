@@ -1,4 +1,5 @@
-"""InitProducerId of a transactional producer: in each version, in each state, from the start and going on (KIP-98, KIP-360)."""
+"""InitProducerId of a transactional producer: in each version and state, for new and for continuing producers (KIP-98,
+KIP-360)."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import MADE_UP_ID, Producer, TransactionsWatcher
@@ -10,7 +11,7 @@ WITH_IDS = (3, 4, 5)
 
 @story(sections=["transactions"])
 def every_version_of_a_transactional_start(s: Story) -> None:
-    """A new transactional id gets a producer id and epoch 0; each start with it after that the next epoch."""
+    """A new transactional id gets a producer id and epoch 0; each later start with it the next epoch."""
     watcher = TransactionsWatcher(s, "watcher")
     for version in range(6):
         p = Producer(s, f"p{version}")
@@ -26,7 +27,7 @@ def every_version_of_a_transactional_start(s: Story) -> None:
 
 @story(sections=["transactions"])
 def starts_that_are_refused(s: Story) -> None:
-    """An empty transactional id, and timeouts that are none or too long; without a transactional id they do not matter."""
+    """An empty transactional id, and timeouts that are invalid or too long; without a transactional id they are ignored."""
     p = Producer(s, "p")
     for version in range(6):
         p.init(version, transactional_id="", does="has an empty transactional id")
@@ -46,8 +47,8 @@ def starts_that_are_refused(s: Story) -> None:
 
 @story(sections=["transactions"])
 def ids_and_epochs_that_do_not_go_together(s: Story) -> None:
-    """A producer id without an epoch, an epoch without an id, ids and epochs below -1, and an id that nobody handed out: a
-    transactional id that is new takes the last two for granted, and gets an id; one that is known does not."""
+    """A producer id without an epoch, an epoch without an id, ids and epochs below -1, and an id that was never assigned. A
+    new transactional id accepts the last two, and gets an id; a known one refuses them."""
     watcher = TransactionsWatcher(s, "watcher")
     for version in WITH_IDS:
         known = Producer(s, f"known{version}")
@@ -63,7 +64,7 @@ def ids_and_epochs_that_do_not_go_together(s: Story) -> None:
 
 @story(sections=["transactions"])
 def going_on_while_empty(s: Story) -> None:
-    """With its id and epoch a producer gets the next epoch; with the epoch before, as if the answer had been lost, the same
+    """With its id and epoch a producer gets the next epoch; with the previous epoch, as after a lost response, the same
     again; with any other it is fenced."""
     for version in WITH_IDS:
         p = Producer(s, f"p{version}")
@@ -85,8 +86,8 @@ def going_on_while_empty(s: Story) -> None:
 
 @story(sections=["transactions"])
 def starting_with_a_transaction_open(s: Story) -> None:
-    """A start aborts what is open and says CONCURRENT_TRANSACTIONS, in every version; once it is aborted the next start
-    gets the epoch after the one that the abort took."""
+    """A start aborts the open transaction and returns CONCURRENT_TRANSACTIONS, in every version; after the abort the next
+    start gets the epoch after that of the abort."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in range(6):
@@ -102,7 +103,7 @@ def starting_with_a_transaction_open(s: Story) -> None:
 
 @story(sections=["transactions"])
 def starting_with_a_transaction_of_kip_890_open(s: Story) -> None:
-    """The same where Produce has added the partition by itself."""
+    """The same when Produce has added the partition itself."""
     topic = Stagehand(s).topic("orders", partitions=6)
     watcher = TransactionsWatcher(s, "watcher")
     for version in range(6):
@@ -118,8 +119,8 @@ def starting_with_a_transaction_of_kip_890_open(s: Story) -> None:
 
 @story(sections=["transactions"])
 def going_on_with_a_transaction_open(s: Story) -> None:
-    """Who has the right id aborts what is open by going on, whatever its epoch; with another id it is fenced, and nothing
-    happens."""
+    """A producer that continues with the right id aborts the open transaction, whatever its epoch; with another id it is
+    fenced, and nothing happens."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in WITH_IDS:
@@ -140,7 +141,7 @@ def going_on_with_a_transaction_open(s: Story) -> None:
 
 @story(sections=["transactions"])
 def going_on_with_a_transaction_of_kip_890_open(s: Story) -> None:
-    """The same in a transaction after one, to which Produce has added the partition by itself."""
+    """The same in a second transaction, to which Produce has added the partition itself."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for version in WITH_IDS:
@@ -161,7 +162,7 @@ def going_on_with_a_transaction_of_kip_890_open(s: Story) -> None:
 
 @story(sections=["transactions"])
 def going_on_after_a_transaction(s: Story) -> None:
-    """After a commit and after an abort, with the epoch that the producer had in it, the one that it was given, and others."""
+    """After a commit and after an abort, with the epoch of the transaction, that after its end, and others."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     for end in (4, 5):
@@ -195,8 +196,8 @@ def starting_after_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"])
 def starting_while_a_transaction_ends(s: Story) -> None:
-    """While markers are being written, a start and who goes on are told CONCURRENT_TRANSACTIONS, with the wrong id or epoch,
-    too."""
+    """While markers are being written, new and continuing producers get CONCURRENT_TRANSACTIONS, even with the wrong id or
+    epoch."""
     topic = Stagehand(s).topic("orders", partitions=4)
     watcher = TransactionsWatcher(s, "watcher")
     for number, (end, committed) in enumerate(((4, True), (4, False), (5, True), (5, False))):

@@ -1,4 +1,4 @@
-"""Transactions that take longer than their producer said, and transactional ids that nobody uses any more: real time."""
+"""Transactions that exceed their timeout, and transactional ids that are no longer used: real time."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.producers import Producer, TransactionsWatcher, in_every_version, until_complete
@@ -16,8 +16,8 @@ def until_aborted(p: Producer) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def a_transaction_takes_too_long(s: Story) -> None:
-    """It is aborted with the next epoch, and the producer is fenced in each API and version; but its abort is taken for one
-    that was sent again, and brings the new epoch, with which it can go on."""
+    """It is aborted with the next epoch, and the producer is fenced in each API and version. Its own abort counts as a
+    retry and returns the new epoch, with which it can continue."""
     topic = Stagehand(s).topic("orders")
     group = s.group()
     watcher = TransactionsWatcher(s, "watcher")
@@ -38,7 +38,7 @@ def a_transaction_takes_too_long(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def an_old_clients_transaction_takes_too_long(s: Story) -> None:
-    """The same for a producer that does not know KIP-890: it has to start again."""
+    """The same for a producer without KIP-890: it has to start again."""
     topic = Stagehand(s).topic("orders")
     group = s.group()
     watcher = TransactionsWatcher(s, "watcher")
@@ -61,8 +61,8 @@ def an_old_clients_transaction_takes_too_long(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def going_on_after_a_transaction_took_too_long(s: Story) -> None:
-    """With the epoch of the transaction the producer gets the one that the abort took, with that one the next, and others
-    are fenced; who starts gets the next."""
+    """With the epoch of the transaction the producer gets that of the abort, with that one the next; others are fenced. A
+    new producer gets the next epoch."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     producers = {offset: Producer(s, f"p{offset}", timeout_ms=TIMEOUT_MS) for offset in (0, -1, 1, 2)}
@@ -85,7 +85,7 @@ def going_on_after_a_transaction_took_too_long(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def offsets_take_too_long(s: Story) -> None:
-    """A transaction with nothing but offsets is aborted as well, and so is an empty one."""
+    """A transaction with only offsets is aborted as well, and so is an empty one."""
     group = s.group()
     watcher = TransactionsWatcher(s, "watcher")
     topic = Stagehand(s).topic("orders")
@@ -122,7 +122,7 @@ def what_does_not_prolong_a_transaction(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def what_does_not_time_out(s: Story) -> None:
-    """Transactions that are empty, over, or being ended are left alone."""
+    """Transactions that are empty, complete, or being ended do not time out."""
     topic = Stagehand(s).topic("orders", partitions=2)
     watcher = TransactionsWatcher(s, "watcher")
     states = ("empty", "committed", "aborted", "committing")
@@ -142,7 +142,7 @@ def what_does_not_time_out(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=4_000)
 def the_timeout_of_the_last_start(s: Story) -> None:
-    """Each start takes its own timeout with it, and going on as well; more than the broker allows is refused."""
+    """Each InitProducerId sets the timeout, also of a continuing producer; more than the broker allows is refused."""
     topic = Stagehand(s).topic("orders")
     watcher = TransactionsWatcher(s, "watcher")
     p = Producer(s, "p")
@@ -157,8 +157,8 @@ def the_timeout_of_the_last_start(s: Story) -> None:
 
 @story(sections=["transactions"], settings=SHORT_TRANSACTIONS, lasts_ms=25_000)
 def transactional_ids_are_forgotten(s: Story) -> None:
-    """One that is empty or over is forgotten when it has not been used for long, with a tombstone in the log; one that is
-    open, or being ended, is not. The producer of one that was forgotten gets another id."""
+    """An empty or completed one expires when it has not been used for long, with a tombstone in the log; one with an open
+    or ending transaction does not. The producer of an expired id gets another producer id."""
     topic = Stagehand(s).topic("orders", partitions=2)
     watcher = TransactionsWatcher(s, "watcher")
     states = ("empty", "over", "open", "ending", "starting")

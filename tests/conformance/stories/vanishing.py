@@ -1,4 +1,4 @@
-"""Members that are killed at every point: the connection is gone, the membership is not, until a timer says so."""
+"""Members that are killed at every step: the connection is closed, but they stay members until a timer expires."""
 
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin
@@ -8,7 +8,7 @@ from tests.conformance.story import Story, story
 
 @story(sections=["4.10", "8"], lasts_ms=8000)
 def vanishing_before_the_second_join(s: Story) -> None:
-    """Somebody asks for an id and is killed: its pending id holds up the next rebalance until it expires."""
+    """A client requests an id and is killed: its pending id delays the next rebalance until it expires."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2600)
     stable(a)
@@ -23,8 +23,8 @@ def vanishing_before_the_second_join(s: Story) -> None:
 
 @story(sections=["4.11", "8"], lasts_ms=8000)
 def vanishing_while_the_join_is_parked(s: Story) -> None:
-    """A newcomer is killed while its join is parked: it is taken into the generation, given a share, and expires
-    later."""
+    """A new member is killed while its JoinGroup waits: it becomes part of the generation, is assigned partitions, and
+    expires later."""
     group, admin = s.group(), Admin(s, "admin")
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2400)
     stable(a)
@@ -40,8 +40,7 @@ def vanishing_while_the_join_is_parked(s: Story) -> None:
 
 @story(sections=["4.11", "8"], lasts_ms=8000)
 def vanishing_while_the_rejoin_is_parked(s: Story) -> None:
-    """A member is killed while its rejoin is parked and comes back with its id: the new request is the one that
-    counts."""
+    """A member is killed while its JoinGroup waits and returns with its id: only the new request counts."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group)
     stable(a, b)
@@ -56,8 +55,8 @@ def vanishing_while_the_rejoin_is_parked(s: Story) -> None:
 
 @story(sections=["5", "8"], lasts_ms=8000)
 def vanishing_while_the_sync_is_parked(s: Story) -> None:
-    """A follower is killed while its SyncGroup is parked; it counts as synced, and its session starts with the
-    answer it never got."""
+    """A follower is killed while its SyncGroup waits; it counts as synced, and its session starts with the lost
+    response."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, session_ms=2400)
     a.enters()
@@ -77,8 +76,8 @@ def vanishing_while_the_sync_is_parked(s: Story) -> None:
 
 @story(sections=["5", "8"], lasts_ms=8000)
 def a_leader_vanishes_before_it_syncs(s: Story) -> None:
-    """The leader is killed before its SyncGroup: the follower's waits until the leader's session ends, then rejoins
-    and leads."""
+    """The leader is killed before its SyncGroup: the follower waits until the leader's session times out, then rejoins and
+    leads."""
     group = s.group()
     a, b = Member(s, "a", group_id=group, session_ms=2400), Member(s, "b", group_id=group)
     a.enters()
@@ -95,7 +94,7 @@ def a_leader_vanishes_before_it_syncs(s: Story) -> None:
 
 @story(sections=["8", "9.1"], lasts_ms=8000)
 def vanishing_after_a_commit(s: Story) -> None:
-    """A member commits and is killed: the offsets stay, the member goes when its session ends."""
+    """A member commits and is killed: the offsets stay, the member is removed when its session times out."""
     topic = Stagehand(s).topic("orders")
     group, admin = s.group(), Admin(s, "admin")
     a = Member(s, "a", group_id=group, session_ms=2000)
@@ -113,7 +112,7 @@ def vanishing_after_a_commit(s: Story) -> None:
 
 @story(sections=["4.8"])
 def a_static_member_vanishes_and_comes_back(s: Story) -> None:
-    """A killed static member that is back within its session causes no rebalance."""
+    """A killed static member that returns within its session timeout causes no rebalance."""
     group = s.group()
     a, b = Member(s, "a", group_id=group), Member(s, "b", group_id=group, instance="instance-b")
     stable(a, b)

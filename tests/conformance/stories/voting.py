@@ -1,4 +1,4 @@
-"""Which protocol a group runs, and who may join with what."""
+"""Which protocol a group selects, and which members can join."""
 
 from tests.conformance.admin import Admin
 from tests.conformance.embedded import subscription
@@ -25,7 +25,8 @@ def _elect(*members: Member) -> None:
 
 @story(sections=["4.9"])
 def the_majority_decides(s: Story) -> None:
-    """Each votes for the first of its protocols that all have; the most votes win, whatever the leader prefers."""
+    """Each member votes for the first of its protocols that all support; the most votes win, whatever the leader
+    prefers."""
     group, admin = s.group(), Admin(s, "admin")
     a = voter(s, "a", group, "range", "roundrobin", "sticky")
     b = voter(s, "b", group, "roundrobin", "sticky", "range")
@@ -37,7 +38,7 @@ def the_majority_decides(s: Story) -> None:
 
 @story(sections=["4.9"])
 def only_what_all_have_can_win(s: Story) -> None:
-    """A favourite that one member lacks is no candidate; the votes move on to what all can do."""
+    """A favourite that one member does not support is no candidate; votes go to protocols that all support."""
     group, admin = s.group(), Admin(s, "admin")
     a = voter(s, "a", group, "new", "range", "roundrobin")
     b = voter(s, "b", group, "new", "roundrobin", "range")
@@ -53,7 +54,7 @@ def only_what_all_have_can_win(s: Story) -> None:
 
 @story(sections=["4.9"])
 def ties_follow_the_hash_order_of_names(s: Story) -> None:
-    """With equal votes the first name in Java's hash order wins, not the first voted for and not the alphabet."""
+    """With equal votes the first name in Java's hash order wins, not the first voted for or the alphabetically first."""
     pairs = [("range", "roundrobin"), ("roundrobin", "range"), ("sticky", "range"), ("x", "y"), ("zebra", "ant"), ("b", "a"),
              ("cooperative-sticky", "sticky"), ("one", "two")]  # fmt: skip
     for number, (first, second) in enumerate(pairs):
@@ -76,7 +77,7 @@ def one_vote_each_for_three_names(s: Story) -> None:
 
 @story(sections=["4.7"])
 def newcomers_must_have_something_in_common(s: Story) -> None:
-    """Another type or no shared protocol is INCONSISTENT_GROUP_PROTOCOL; one shared name that all have is enough."""
+    """Another type or no common protocol is INCONSISTENT_GROUP_PROTOCOL; one name that all support is enough."""
     group = s.group()
     a, b = voter(s, "a", group, "range", "sticky"), voter(s, "b", group, "sticky", "range")
     _elect(a, b)
