@@ -83,9 +83,9 @@ class Source:
 
 # Deviation (bounded-memory): without a data directory logs are in memory. If retention.bytes is not set, which means no limit
 # in Kafka, a partition keeps 128 MiB; if it is set, a partition holds at most that size, or 128 MiB if that is more, between
-# retention checks. Only an explicit -1 is no limit. Segments are smaller, so that there is something to delete. Responses
-# that clients do not read are limited to 256 MiB over all connections: beyond that, the connection that has not read for
-# longest is closed. Waiting fetches are limited to 65,536: beyond that, the oldest is answered.
+# retention checks. Only an explicit -1 is no limit. Segments are smaller, so that old ones can be deleted. Responses that
+# clients do not read are limited to 256 MiB over all connections: beyond that, the connection that has not read for the
+# longest time is closed. Waiting fetches are limited to 65,536: beyond that, the oldest one gets its response.
 MEMORY_BYTES = 128 * 1024 * 1024
 
 _UNLIMITED = -1

@@ -23,11 +23,11 @@ SOFTWARE_NAME_FROM = 3
 ZERO_FEATURES_FROM = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-# Deviation (scope-of-a-stand-in): the cluster has plain brokers: one, or several that fail only when they are told to and
-# share the first one's configuration. A slow disk delays appends to it, but not the other requests that Kafka's blocked
-# threads would delay. Fewer APIs are served than by a broker of Kafka. Listeners are plain text, are all advertised, and
-# cannot be changed. There are no Java classes, such as loggers or custom assignors. Regular expressions are evaluated by RE2
-# itself, of which Kafka's re2j is a port. Only the configurations that are implemented here have a documentation.
+# Deviation (scope-of-a-stand-in): the cluster has one broker, or several that share the first one's configuration and fail
+# only on request. A slow disk delays appends to it, but not the other requests that Kafka's blocked threads would delay.
+# Fewer APIs are served than by a Kafka broker. Listeners are plain text, are all advertised, and cannot be changed. There are
+# no Java classes, such as loggers or custom assignors. Regular expressions are evaluated by RE2 itself, of which Kafka's re2j
+# is a port. Only the configurations that are implemented here have a documentation text.
 _SERVED = tuple(
     ApiVersion(api_key=api.key, min_version=api.advertised_min, max_version=api.max_version)
     for api in sorted(APIS.values(), key=lambda api: api.key)

@@ -37,8 +37,8 @@ ANSWERED_FROM_STALE_METADATA = frozenset(
 )
 """The APIs that a broker without contact to the controller answers from its stale metadata."""
 # Deviation (cut-off-coordinators): groups and transactions of a broker that is cut off from the controller move as soon as it
-# is fenced, and it answers NOT_COORDINATOR. Kafka's coordinator continues to answer from memory whatever needs no record:
-# heartbeats succeed, and OffsetFetch and DescribeGroups return the old state; an OffsetCommit fails with
+# is fenced, and it returns NOT_COORDINATOR. Kafka's coordinator continues to respond from memory to requests that write no
+# record: heartbeats succeed, and OffsetFetch and DescribeGroups return the old state; an OffsetCommit fails with
 # COORDINATOR_NOT_AVAILABLE after offsets.commit.timeout.ms.
 
 FORWARDED = frozenset(
