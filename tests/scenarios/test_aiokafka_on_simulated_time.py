@@ -36,8 +36,8 @@ async def test_a_spare_stays_and_takes_over() -> None:
     """aio-libs/aiokafka#720 "A Consumer with no partitions assigned will timeout and leave the consumer group"
     aio-libs/aiokafka#1187 "Consumer holding no partitions can never rejoin after max_poll_interval_ms"
 
-    One partition, two consumers. The spare waits in `getone()` for longer than `max_poll_interval_ms` and was put out of the
-    group for it: when the active one ended, nobody was left.
+    One partition, two consumers. The spare waited in `getone()` for longer than `max_poll_interval_ms` and was therefore
+    removed from the group. When the active consumer ended, no member was left.
 
     Right: a consumer that waits for records counts as polling. The spare stays a member as long as it waits, and takes
     over.
@@ -65,8 +65,8 @@ async def test_too_long_between_two_polls() -> None:
     """confluentinc/confluent-kafka-python#552 "Application maximum poll interval (300000ms) exceeded by 88ms…"
     confluentinc/confluent-kafka-dotnet#1220 "Consumer error Local_MaxPollExceeded is Fatal for consumer"
 
-    A handler takes longer than `max_poll_interval_ms`. The client leaves the group, as it should, and the program that goes on
-    polling afterwards must be a member again.
+    A handler takes longer than `max_poll_interval_ms`. The client leaves the group, as it should; an application that polls
+    again afterwards must become a member again.
 
     Right: the client itself sends LeaveGroup, when the poll interval is over and not when the session times out. The other
     members take over at once; the next poll joins the group again.
@@ -102,8 +102,8 @@ async def test_back_after_a_minute_without_network() -> None:
     loop"
     aio-libs/aiokafka#230 "Don't fail GroupCoordinator._on_join_prepare() if commit_offset() throws exception"
 
-    No network for longer than the session timeout, then it is back. The first commit failed, that ended the background task,
-    and nothing was read any more, without a word.
+    There is no network for longer than the session timeout. When it was back, the first commit failed, which ended the
+    background task, and no records were read any more, without an error.
 
     Right: the consumer learns that it is no longer a member, joins again, and reads the partitions that it is assigned.
     """
@@ -128,8 +128,7 @@ async def test_back_after_a_minute_without_network() -> None:
 async def test_a_coordinator_after_a_minute() -> None:
     """dpkp/kafka-python#1310 "Rolling Kafka cluster results in Consumer not recovering"
 
-    The cluster was rolled, and for a while nobody was the coordinator. The consumer said that it would try again, and did
-    not.
+    During a rolling restart there was no coordinator for a while. The consumer logged that it would try again, but did not.
 
     Right: the client repeats FindCoordinator until it succeeds. Its session has timed out meanwhile, so it joins as a new
     member.
@@ -158,7 +157,7 @@ async def test_a_coordinator_after_a_minute() -> None:
 async def test_loading_passes() -> None:
     """tulios/kafkajs#267 "[Consumer] Stopped when Kafka broker restarts"
 
-    After a restart the coordinator is loading for some seconds, and says so to whatever it is asked.
+    After a restart the coordinator is loading for some seconds, and each request gets COORDINATOR_LOAD_IN_PROGRESS.
 
     Right: the client repeats the request, keeps its partitions, and gets its committed offset.
     """
@@ -178,7 +177,7 @@ async def test_loading_passes() -> None:
 async def test_many_commits_lose_their_connection_together() -> None:
     """apache/kafka#4349 "KAFKA-6366: Fix stack overflow in consumer due to many offset commits during coordinator disconnect"
 
-    A hundred commits were under way when the connection went; each took the coordinator for dead once more.
+    A hundred commits were in flight when the connection was lost; each of them marked the coordinator as unknown again.
 
     Right: the client looks up the coordinator once, or once for each lost connection, and no commit is lost.
     """
@@ -204,8 +203,8 @@ async def test_many_commits_lose_their_connection_together() -> None:
 async def test_who_forgets_its_id_waits_for_itself() -> None:
     """apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
 
-    A commit is answered ILLEGAL_GENERATION. The client forgets its member id along with the generation and joins as somebody
-    new, and the group waits for who it was, which heartbeats no more, until its session is over.
+    A commit gets ILLEGAL_GENERATION. The client forgets its member id together with the generation and joins as a new
+    member. The group waits for the old member id, which sends no heartbeats, until its session times out.
 
     Right: only the generation is invalid. A client that keeps its member id, as Kafka's own client does since this fix,
     does not have to wait; aiokafka forgets the id and waits. The commit raises an error, and its records are read again.
@@ -231,7 +230,7 @@ async def test_new_partitions_find_an_owner() -> None:
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     tulios/kafkajs#133 "Trigger rebalance if partitions change after metadata update"
 
-    A topic grows, producers write to the new partitions at once, and nobody reads them.
+    A topic gets more partitions, producers write to them at once, and no consumer reads them.
 
     Right: the leader notices the new partitions within `metadata_max_age_ms`, and records written meanwhile are read from
     the beginning of these partitions.

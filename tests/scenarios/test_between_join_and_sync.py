@@ -17,8 +17,8 @@ P0, P1 = ("orders", 0), ("orders", 1)
 async def test_a_leader_that_never_assigns_is_let_go(kafka: Cluster) -> None:
     """apache/kafka#10863 "KAFKA-12890; Consumer group stuck in `CompletingRebalance`"
 
-    Since Kafka lets members heartbeat while a rebalance completes, a leader that had joined and never sent SyncGroup kept its
-    group there for ever: it was alive, and everybody else waited for what it had to say.
+    Since Kafka allows heartbeats while a rebalance completes, a leader that had joined and never sent SyncGroup blocked its
+    group for ever: its heartbeats kept it alive, and all others waited for its assignment.
 
     Right: after the join phase each member must send SyncGroup within the longest rebalance timeout of the group. Members
     that do not are removed, waiting members get REBALANCE_IN_PROGRESS, and another member becomes the leader.
@@ -43,8 +43,8 @@ async def test_a_leader_that_never_assigns_is_let_go(kafka: Cluster) -> None:
 async def test_a_follower_that_never_fetches_its_assignment_is_let_go(kafka: Cluster) -> None:
     """apache/kafka#10895 "KAFKA-12890; Consumer group stuck in `CompletingRebalance` (2.8)"
 
-    The other half of the same fix. The leader has assigned, the group is Stable, and one member never asks what it was
-    given: its partitions are read by nobody, and its heartbeats say that all is well.
+    The other half of the same fix. The leader has sent the assignment and the group is Stable, but one member never sends
+    SyncGroup: no consumer reads its partitions, although it sends heartbeats.
 
     Right: the time limit for SyncGroup still applies when the group is Stable. A member that exceeds it is removed, and its
     partitions go to the others.
@@ -69,8 +69,8 @@ async def test_the_leader_leaves_before_it_has_assigned(cluster: RemoteCluster, 
     """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
     checked before calling"
 
-    A chain of consumers that live for a moment: the elected leader leaves before it has assigned anything. The one that led
-    next crashed, for its assignor had never been told of an assignment.
+    Several short-lived consumers: the elected leader leaves before it has sent an assignment. The next leader crashed,
+    because its assignor had never been notified of an assignment.
 
     Right: members that wait in SyncGroup get REBALANCE_IN_PROGRESS at once, and another member becomes the leader, without
     a previous assignment.
@@ -90,8 +90,8 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
     """confluentinc/librdkafka#4312 "assignor_state is NULL initially and it's only set after assignment but its value isn't
     checked before calling"
 
-    The same from the side of the members: the leader's SyncGroup never arrives. The one who follows has waited for nothing,
-    and has to lead a group in which it never had an assignment.
+    The same from the side of the members: the leader's SyncGroup never arrives. The follower has waited in vain, and
+    becomes the leader of a group in which it never had an assignment.
 
     Right: when the leader's time limit is over, it is removed. The follower joins again by itself, becomes the leader, and
     takes all partitions. The old leader learns that it is no longer a member, reports all its partitions as lost to its
@@ -115,9 +115,9 @@ async def test_living_members_do_without_a_leader_whose_assignment_is_lost(kafka
 async def test_a_goodbye_ends_the_own_join(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
 
-    The thread that heartbeats finds that the user is away too long and leaves, while the user's own thread is in the middle
-    of JoinGroup. The answer to the join came all the same, its generation had been cleared meanwhile, and the consumer was a
-    member that did not know it.
+    The heartbeat thread finds that the application has not polled for too long and leaves, while the application's thread
+    waits in JoinGroup. The response to the join arrived nevertheless, after the generation had been cleared, and the
+    consumer was a member without knowing it.
 
     Right: after LeaveGroup the coordinator responds to the waiting JoinGroup of that member with UNKNOWN_MEMBER_ID and an
     empty member id, and the group continues without the member.
@@ -139,7 +139,7 @@ async def test_a_goodbye_ends_the_own_join(cluster: RemoteCluster, app: str, ord
 async def test_who_leaves_while_it_syncs_is_no_member_afterwards(kafka: Cluster) -> None:
     """apache/kafka#7460 "KAFKA-8104: Consumer cannot rejoin to the group after rebalancing"
 
-    The client's half. Its SyncGroup is under way when the time between two polls runs out, and it says goodbye.
+    The client's half. Its SyncGroup is in flight when the poll interval is over, and the client leaves.
 
     Right: the client ignores the response to a SyncGroup that it sent before it left. With the next poll it joins as a new
     member, and at the end it owns the partitions that the coordinator has assigned to it.

@@ -16,8 +16,8 @@ async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteClust
     confluentinc/confluent-kafka-javascript#208 "Incompatibility between KafkaJS and Confluent "round robin"
     partition assigment"
 
-    A rolling update changes the assignor, or the library, which has another name for the same one: RoundRobinAssigner here,
-    roundrobin there. The new pods end with "Inconsistent group protocol".
+    A rolling update changes the assignor, or the client library, which has another name for the same one:
+    RoundRobinAssigner instead of roundrobin. The new pods end with "Inconsistent group protocol".
 
     Right: the new member is refused, and the group is not affected. To change the assignor, do two rolling restarts: first
     configure both assignors for all members, then remove the old one.
@@ -46,7 +46,7 @@ async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteClust
 async def test_a_lone_member_cannot_change_its_assignor_either(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/confluent-kafka-go#605 "migrating to coopartive-sticky rebalance protocol"
 
-    There is only one consumer, so there should be nobody to disagree with: it joins again, with another assignor.
+    There is only one consumer, so there should be no conflict with another member: it joins again, with another assignor.
 
     Right: its new list must have an assignor in common with its own previous list. It can leave first, or list both
     assignors for one join.
@@ -67,9 +67,10 @@ async def test_a_lone_member_cannot_change_its_assignor_either(cluster: RemoteCl
 async def test_from_eager_to_cooperative(cluster: RemoteCluster, app: str, orders: str) -> None:
     """twmb/franz-go#686 "Consumer group rebalancing bug when switching from eager to cooperative consumers"
 
-    In the first of the two restarts, members with `range` alone and members with both assignors live together under `range`.
-    The last of the first kind leaves, and the vote is for the cooperative one. Who stayed had given up everything, as an eager
-    member does, but remembered what it had and took no notice when it was assigned that again: nobody read those partitions.
+    Between the two restarts, members with only `range` and members with both assignors are in the group, under `range`. The
+    last of the former leaves, and the vote selects the cooperative one. The remaining members had revoked everything, as
+    eager members do, but remembered their partitions and ignored that they were assigned them again: no consumer read those
+    partitions.
 
     Right: after the change a member is notified of its whole assignment, including partitions that it had before.
     """
@@ -91,8 +92,8 @@ async def test_only_what_has_to_move_moves(cluster: RemoteCluster, app: str, ord
     """confluentinc/librdkafka#3306 "Issues with "partition.assignment.strategy=cooperative-sticky""
     confluentinc/confluent-kafka-go#622 "cooperative-sticky doesn't work as expected"
 
-    A third member joins, and the two others exchange partitions with each other. It leaves, and those who stay are shuffled
-    once more.
+    A third member joins, and the two others exchange partitions with each other. It leaves, and the partitions of the
+    remaining members are shuffled again.
 
     Right: a joining member gets partitions from the members that have most; the others gain none. The partitions of a
     leaving member are distributed, and no other member loses a partition.

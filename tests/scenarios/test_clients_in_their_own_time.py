@@ -65,8 +65,8 @@ def test_the_elder_of_two_with_one_name_ends(kafka_sync: Any) -> None:
     """confluentinc/librdkafka#2635 "Static consumer fencing and fatal consumer errors"
     twmb/franz-go#931 "static membership and InstanceID"
 
-    The same `group.instance.id` is configured twice. The elder is fenced; if it joined again, the two would throw each other
-    out for ever.
+    The same `group.instance.id` is configured twice. The older member is fenced; if it joined again, the two would fence
+    each other for ever.
 
     Right: the newer member takes over the instance id and the partitions. The older one gets a fatal error, which each of
     its further calls raises.
@@ -119,7 +119,7 @@ def test_lost_partitions_are_not_revoked(kafka_sync: Any, protocol: str) -> None
     """confluentinc/librdkafka#2908 "lost partition notification for EAGER rebalance protocol"
     apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
 
-    Partitions that somebody else had already were "revoked", and the callback committed.
+    Partitions that already had another owner were reported as revoked, and the callback committed.
 
     Right: the client calls `on_lost` with these partitions, and not `on_revoke`; then it joins again and continues.
     """
@@ -142,8 +142,8 @@ def test_a_lone_committer_finds_the_coordinator_again(kafka_sync: Any) -> None:
     """confluentinc/librdkafka#2791 "Consumer using assign() does not re-query coordinator after NOT_COORD_FOR_GROUP"
     apache/kafka#11631 "KAFKA-13563: clear FindCoordinatorFuture for non consumer group mode"
 
-    A consumer with `assign()` only commits: it is no member, and has no heartbeat that would notice. After the coordinator had
-    moved nothing made the client look for it, and every commit failed until the next restart.
+    A consumer with `assign()` only commits: it is not a member, and sends no heartbeats that could fail. After the
+    coordinator had moved the client never looked it up again, and every commit failed until the next restart.
 
     Right: the failed commit itself makes the client look up the coordinator.
     """
@@ -163,8 +163,8 @@ def test_a_lone_committer_finds_the_coordinator_again(kafka_sync: Any) -> None:
 def test_a_commit_whose_coordinator_goes_is_stored_by_the_next_one(kafka_sync: Any) -> None:
     """confluentinc/librdkafka#1195 "RD_KAFKA_RESP_ERR_NOT_COORDINATOR_FOR_GROUP on commit"
 
-    A commit waits for the replicas of its log when its coordinator goes away, and is answered NOT_COORDINATOR. That was told to
-    the user; nothing was stored, and with the next start the record came again.
+    A commit waits for replication when its coordinator moves, and gets NOT_COORDINATOR. The client passed this error to the
+    application; nothing was stored, and after the next start the record was read again.
 
     Right: the client finds the new coordinator and repeats the commit there.
     """
@@ -250,10 +250,9 @@ def test_no_answer_is_not_no_offset(kafka_sync: Any, first: Callable[[Any], byte
     Parsely/pykafka#958 "OffsetFetchResponseV2 can result in offsets being lost"
     IBM/sarama#3574 "fix(offset): retry fetchInitialOffset on top-level coordinator errors"
 
-    Since its version 2 OffsetFetch says beside the partitions, and not for each of them, that the coordinator is loading or
-    gone. There is no partition in such an answer. Some take that for "nothing was ever committed" and read everything
-    again (aiokafka 0.14 does); librdkafka 2.16 waits for the partitions for ever after NOT_COORDINATOR. Asked here are those
-    that do what is right.
+    From version 2 on OffsetFetch returns the errors of a loading or moved coordinator at the top level, and no partitions.
+    Some clients treat that as "nothing was ever committed" and read everything again (aiokafka 0.14 does); librdkafka 2.16
+    waits for the partitions for ever after NOT_COORDINATOR. This test has the clients that are correct.
 
     Right: such an error says nothing about offsets. The client repeats the request, at the same broker or at the new
     coordinator.

@@ -19,8 +19,8 @@ async def test_a_commit_that_races_a_rebalance(cluster: RemoteCluster, app: str,
     """robinhood/faust#104 "CommitFailedError when a new generation may have formed"
     dpkp/kafka-python#544 "Problems committing offsets during the rebalance"
 
-    A worker commits while another one joins. It is answered REBALANCE_IN_PROGRESS, the library makes a CommitFailedError of
-    that, and the worker dies, though it is a member as before. Its records are read again.
+    A worker commits while another one joins. It gets REBALANCE_IN_PROGRESS, the library raises a CommitFailedError, and the
+    worker ends, although it is still a member. Its records are read again.
 
     Right: the coordinator accepts commits of the old generation during the join phase. Between the response to JoinGroup
     and the leader's SyncGroup it returns REBALANCE_IN_PROGRESS, and to members that missed the rebalance
@@ -49,9 +49,9 @@ async def test_an_overtaken_commit_costs_nothing(kafka: Cluster) -> None:
     """confluentinc/librdkafka#4059 "Consumers should not be able to commit during a rebalance"
     confluentinc/librdkafka#4908 "Fix assignment lost, on illegal generation, during a commit"
 
-    Under the cooperative protocol a member goes on reading and committing while it joins. A commit that left in the old
-    generation arrives in the new one and is answered ILLEGAL_GENERATION. The client took that for "you are out": it dropped
-    all its partitions as lost, and joined as if it were new.
+    Under the cooperative protocol a member continues to read and commit while it joins. A commit that was sent in the old
+    generation arrives in the new one and gets ILLEGAL_GENERATION. The client concluded that it was removed: it reported all
+    its partitions as lost, and joined as a new member.
 
     Right: the client compares the generation in which it sent the commit with its present one. If it has a later generation
     by now, it ignores the error and keeps its partitions.
@@ -80,9 +80,8 @@ async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2933 "Consumer stalled after commit failure during rebalance"
     confluentinc/librdkafka#1605 "Consumer stops consuming if commit occurs during broker rebalancing"
 
-    A commit is refused with REBALANCE_IN_PROGRESS, and the client sends it again and again. As long as a commit was under
-    way it did not start to fetch what it was assigned next, and in the end nobody did: a consumer with partitions of which
-    it reads none.
+    A commit is refused with REBALANCE_IN_PROGRESS, and the client sends it again and again. While a commit was in flight it
+    did not start to fetch its new assignment, and in the end a consumer had partitions that it never read.
 
     Right: REBALANCE_IN_PROGRESS ends this commit, which the application may repeat, and makes the client join again. The
     client commits the offsets of consumed records before it gives up the partitions, and continues after the rebalance.
@@ -108,8 +107,8 @@ async def test_the_next_owner_begins_where_the_last_one_ended(cluster: RemoteClu
     robinhood/faust#15 "RebalanceInProgressError"
     IBM/sarama#1543 "duplicated message during group rebalance"
 
-    When the client heard of a rebalance it threw away what it had read and not committed yet, and the next owner read the
-    same records again. In a large group that rebalances often, that is most of the work.
+    When a rebalance started the client dropped the records that it had processed but not committed, and the next owner read
+    them again. In a large group that rebalances often, that is most of the work.
 
     Right: commit before JoinGroup. Until then the old generation is valid, and the coordinator accepts the commit.
     """
@@ -126,8 +125,8 @@ async def test_a_late_commit_disturbs_nobody(kafka: Cluster) -> None:
     """aio-libs/aiokafka#848 "Document how to handle long message processing with max_poll_interval_ms"
 
     A record takes seven minutes. After five the client leaves, as its poll interval is over, and another member gets the
-    record. The first one finishes and commits: it is not known any more, joins again at once, and in the rebalance that this
-    is the commit of the second one fails. The two went on like that for ever.
+    record. The first one finishes and commits: it is unknown, and joins again at once. That starts a rebalance in which the
+    commit of the second one fails. The two went on like that for ever.
 
     Right: the late commit is refused and has no effect on the other members. The client joins again only when its
     application polls.
@@ -153,8 +152,8 @@ async def test_a_late_commit_disturbs_nobody(kafka: Cluster) -> None:
 async def test_the_last_commit_that_arrives_wins(kafka: Cluster) -> None:
     """twmb/franz-go#689 "reverted offset commit in kafka"
 
-    A commit times out, and the next ones succeed; but the first is still on its way, arrives, and puts the offset back. After
-    a restart the records between are read once more. Does the protocol not prevent that?
+    A commit times out, and later ones succeed; but then the first one arrives, and sets the offset back. After a restart
+    the records in between are read again. Does the protocol not prevent that?
 
     Right: it does not prevent that. The coordinator compares generations, not offsets. A client must have only one commit
     in flight, or close the connection of a commit that timed out.

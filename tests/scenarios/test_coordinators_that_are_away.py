@@ -17,8 +17,8 @@ async def test_loading_passes(kafka: Cluster) -> None:
     """tulios/kafkajs#267 "[Consumer] Stopped when Kafka broker restarts"
     tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
 
-    After a restart the new coordinator answers COORDINATOR_LOAD_IN_PROGRESS for a second or two. The client does not know
-    that this passes, and ends.
+    After a restart the new coordinator returns COORDINATOR_LOAD_IN_PROGRESS for a second or two. The client did not know
+    that this error is temporary, and ended.
 
     Right: repeat the request at the same broker, with exponential backoff.
     """
@@ -39,7 +39,7 @@ async def test_loading_passes(kafka: Cluster) -> None:
 async def test_a_member_that_has_joined_does_not_mind_loading(kafka: Cluster) -> None:
     """tulios/kafkajs#1779 "Handle GROUP_LOAD_IN_PROGRESS and re-discover coordinator after NOT_COORDINATOR_FOR_GROUP"
 
-    The same for those who are in the group already: a commit that comes while the coordinator loads.
+    The same for existing members: a commit that arrives while the coordinator loads.
 
     Right: the commit fails with a retriable error, the member stays a member, and there is no rebalance.
     """
@@ -61,8 +61,8 @@ async def test_a_coordinator_after_ten_minutes(kafka: Cluster) -> None:
     dpkp/kafka-python#1134 "Add a test that when groupcoordinator dies, the consumer will pick up the new coordinator"
     IBM/sarama#2427 "fix(consumer): don't retry FindCoordinator forever"
 
-    The cluster was rolled. For a week the consumer logged "Coordinator unknown during heartbeat -- will retry" ten times a
-    second and, as a packet trace showed, sent nothing.
+    During a rolling restart the coordinator was lost. For a week the consumer logged "Coordinator unknown during heartbeat
+    -- will retry" ten times a second and, as a packet trace showed, sent nothing.
 
     Right: the client repeats FindCoordinator with a backoff until it succeeds. Then the member gets UNKNOWN_MEMBER_ID,
     reports its partitions as lost, and joins again.
@@ -89,9 +89,9 @@ async def test_back_after_a_minute_without_network(kafka: Cluster) -> None:
     loop"
     aio-libs/aiokafka#230 "Don't fail GroupCoordinator._on_join_prepare() if commit_offset() throws exception"
 
-    No network for longer than the session timeout, then it is back. Reading goes on; the first commit fails, the callback
-    that is told of the rebalance commits once more, that raises in the background task, and the task is dead: nothing is
-    said, and nothing is read any more.
+    There is no network for longer than the session timeout. When it is back, fetching continues; the first commit fails,
+    the rebalance callback commits again, and the resulting error ends the background task: no records are read any more,
+    without an error.
 
     Right: at the first response, UNKNOWN_MEMBER_ID, the partitions are lost. A failed commit does not keep the client from
     joining again; the records that it processed meanwhile belong to another member by now.
@@ -119,7 +119,7 @@ async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
     confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
     akka/alpakka-kafka#1304 "Broker restart leads to no assigned partitions"
 
-    After a restart of the only broker consumers sit in "querying for coordinator", or come back without partitions.
+    After a restart of the only broker consumers hang in "querying for coordinator", or come back without partitions.
 
     Right: the log has the stable group with its members, generation and assignment. All sessions start again when the group
     is loaded, so members that then heartbeat in time notice nothing, however long the broker was down.
@@ -141,7 +141,7 @@ async def test_a_restart_is_no_rebalance(kafka: Cluster) -> None:
 async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1006 "KafkaConsumer loosing group on broker restart"
 
-    The other side of it: the coordinator that comes back cannot know who is still there.
+    The other side of it: a restarted coordinator cannot know which members are still alive.
 
     Right: each member has a whole session timeout after the load; members that send no heartbeat in this time are removed.
     """
@@ -163,8 +163,8 @@ async def test_who_died_while_the_broker_was_away_has_its_session_from_then_on(k
 async def test_many_commits_lose_their_connection_together(kafka: Cluster) -> None:
     """apache/kafka#4349 "KAFKA-6366: Fix stack overflow in consumer due to many offset commits during coordinator disconnect"
 
-    A hundred commits were under way when the connection went. Each that was cancelled took the coordinator for dead once
-    more, which cancelled the next one …, until the stack of the consumer overflowed.
+    A hundred commits were in flight when the connection was lost. Each cancelled one marked the coordinator as unknown
+    again, which cancelled the next one, until the stack of the consumer overflowed.
 
     Right: each commit fails once, the client looks up the coordinator once, and the last offset can be committed
     afterwards.

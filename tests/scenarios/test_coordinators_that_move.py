@@ -22,9 +22,9 @@ async def test_the_coordinator_moves_in_the_middle_of_a_commit(kafka: Cluster) -
     """confluentinc/librdkafka#2630 "Consumer continues to consume but cannot commit to wrong group coordinator"
     confluentinc/librdkafka#1195 "RD_KAFKA_RESP_ERR_NOT_COORDINATOR_FOR_GROUP on commit"
 
-    The coordinator changes while commits are under way. One is answered too late, and from then on every commit goes to the
-    old broker and is told NOT_COORDINATOR, until somebody restarts the process. Records are read all the time; hours later
-    they are all read again.
+    The coordinator moves while commits are in flight. One response comes too late, and from then on every commit goes to
+    the old broker and gets NOT_COORDINATOR, until a restart of the process. Records are read all the time; hours later they
+    are all read again.
 
     Right: a commit that waits for replication gets NOT_COORDINATOR when the partition moves; whether it was stored is
     unknown. The client looks up the coordinator and commits again, in the same generation.
@@ -51,8 +51,8 @@ async def test_a_move_is_no_rebalance(kafka: Cluster) -> None:
     """tulios/kafkajs#1069 "Unnecessary rebalance on NOT_COORDINATOR_FOR_GROUP error"
     IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
 
-    On NOT_COORDINATOR the client joined again, or made a new consumer: each time a broker was restarted, all groups that it
-    coordinated rebalanced. The code says only that the coordinator is another one.
+    On NOT_COORDINATOR the client joined again, or created a new consumer: each time a broker was restarted, all groups that
+    it coordinated rebalanced. The error only means that another broker is the coordinator.
 
     Right: look up the coordinator and repeat the request. The generation is unchanged, and no member has to join again.
     """
@@ -75,8 +75,8 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
     """kafkaex/kafka_ex#600 "Manager gives up rejoining after 25 s, so a coordinator move takes the whole group down"
     IBM/sarama#1231 "Retry ErrNotCoordinatorForConsumer in ConsumerGroup.newSession"
 
-    The coordinator moves while a newcomer waits in JoinGroup. Its client tries a few times, gives up, and with it the whole
-    group: everybody is in the same position.
+    The coordinator moves while a new member waits in JoinGroup. Its client retries a few times and gives up, and so do all
+    other members, which are in the same position.
 
     Right: waiting members get NOT_COORDINATOR, find the new coordinator and join there; at the end each has its share of
     the partitions.
@@ -103,8 +103,8 @@ async def test_a_coordinator_that_moves_while_members_join(kafka: Cluster) -> No
 async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Cluster) -> None:
     """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
 
-    The coordinator moves in the middle of a rebalance. What the members have said so far was never written down, so whoever
-    waits in JoinGroup has to hear of it, or it waits for ever.
+    The coordinator moves in the middle of a rebalance. The JoinGroup requests so far were not stored, so the waiting ones
+    need a response, or they wait for ever.
 
     Right: waiting JoinGroup requests get NOT_COORDINATOR. The new coordinator loads the previous generation, which was
     stored as Stable; the members join again from there.
@@ -130,8 +130,8 @@ async def test_a_join_phase_does_not_survive_its_coordinator(kafka: Cluster) -> 
 async def test_a_sync_phase_does_not_survive_its_coordinator(kafka: Cluster) -> None:
     """apache/kafka#4788 "MINOR: Fix partition loading checks in GroupCoordinator"
 
-    One step later: all have joined, one waits for its assignment, and the leader's SyncGroup never reaches the coordinator
-    that has the group by then.
+    One step later: all have joined, one waits for its assignment, and the leader's SyncGroup does not reach the coordinator
+    that now has the group.
 
     Right: a waiting SyncGroup gets NOT_COORDINATOR. The generation without an assignment was not stored; the members of the
     previous one are still members, and requests with the lost generation get ILLEGAL_GENERATION.
@@ -164,8 +164,9 @@ async def test_a_wrong_pointer_is_followed_patiently(kafka: Cluster) -> None:
     confluentinc/librdkafka#3396 "some consumer of a group get stuck after the broker experienced leader re-election"
     confluentinc/librdkafka#3082 "Consumer stuck after coordinator goes down"
 
-    FindCoordinator names broker 2, broker 2 answers NOT_COORDINATOR, and so on: after a rolling update the client used a
-    connection to another process, or the metadata was old. Some went round without a pause, some never came back.
+    FindCoordinator returns broker 2, broker 2 returns NOT_COORDINATOR, and so on: after a rolling update the client used a
+    connection to another process, or the metadata was old. Some clients repeated this without a pause, some never
+    recovered.
 
     Right: the client repeats FindCoordinator with a backoff until it reaches the coordinator. If that happens within the
     session timeout, there is no rebalance.

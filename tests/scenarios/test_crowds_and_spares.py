@@ -14,8 +14,8 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
     """apache/kafka#2758 "KAFKA-4925: delay initial rebalance of consumer group"
     robinhood/faust#616 "Constant rebalancing"
 
-    A deployment of hundreds starts, and each newcomer starts a rebalance of all that are there already: state is moved about
-    as often as there are members.
+    A deployment with hundreds of members starts, and each new member starts a rebalance of all existing ones: state is
+    moved about as often as there are members.
 
     Right: the first rebalance of an empty group waits for `group.initial.rebalance.delay.ms`, and again for the same time
     if members joined meanwhile, at most until the rebalance timeout of the first member. All join in one generation.
@@ -39,8 +39,8 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
 async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
     """robinhood/faust#616 "Constant rebalancing"
 
-    The same crowd where nobody waits for anybody: a group that has somebody already, and twenty who come one after the other
-    while it rebalances.
+    The same without an initial delay: a group has a member already, and twenty more join one after the other while it
+    rebalances.
 
     Right: members that arrive during the join phase take part in the same rebalance, so there are fewer than twenty
     rebalances.
@@ -61,8 +61,8 @@ async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:
     tulios/kafkajs#1361 "Members leave the group after not being assigned any partitions"
     robinhood/faust#134 "More workers then partitions cause re-balance to hang"
 
-    Four libraries, one story: the spare has nothing to fetch, so it counts as idle, or never heartbeats, and falls out of the
-    group. When the active one dies nobody takes over.
+    The same problem in four libraries: a spare has nothing to fetch, so the client considers it idle, or never sends
+    heartbeats, and it is removed. When the active member dies no other one takes over.
 
     Right: waiting for records counts as polling. A spare sends heartbeats all the time, has an empty assignment, and gets
     partitions when another member leaves.
@@ -83,7 +83,7 @@ async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:
 async def test_the_group_is_full(kafka: Cluster) -> None:
     """apache/kafka#6163 'KAFKA-7641: Introduce "group.max.size" config to limit group sizes'
 
-    A runaway deployment fills one group until the broker suffers.
+    A faulty deployment adds members to one group until the broker is overloaded.
 
     Right: the new member gets GROUP_MAX_SIZE_REACHED, which is a fatal error, and the other members are not affected. When
     a member leaves, another one can join.
@@ -103,8 +103,8 @@ async def test_the_group_is_full(kafka: Cluster) -> None:
 async def test_an_id_is_no_place_in_a_full_group(kafka: Cluster) -> None:
     """apache/kafka#8525 "KAFKA-9885; Evict last members of a group when the maximum allowed is reached"
 
-    A newcomer is given an id first and comes back with it. The limit looked at newcomers only, so whoever had an id slipped
-    by; and when a group was too large it was the first one to join again who had to go, each time another one.
+    A new member first gets an id and then joins with it. The limit was checked only for new members, so members with an id
+    could exceed it; and when a group was too large the first one to join again was removed, each time another one.
 
     Right: a member id guarantees no place. The first members to join are accepted, up to the limit; later ones are refused,
     even former members. (Kafka then does not check whether all have joined: the generation starts at the rebalance

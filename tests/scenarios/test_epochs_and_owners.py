@@ -15,8 +15,8 @@ async def test_a_partition_that_comes_back_before_it_was_given_back(
     """apache/kafka#15212 "KAFKA-16147; Partition is assigned to two members at the same time"
     apache/kafka#20781 "KAFKA-19449: Don't consider partitions unreleased when pending revocation by the current member"
 
-    A member is told to give partitions back. Before it has, the target changes, and they are its own again. The coordinator
-    lost track of whose they were, and gave them to the next one who came: two members read them.
+    A member has to revoke partitions. Before it has, the target assignment changes, and they are assigned to it again. The
+    coordinator lost track of their owner, and assigned them to the next new member: two members read them.
 
     Right: the member stays their owner throughout. Another member gets them only when this one has confirmed that it has
     revoked them.
@@ -45,7 +45,8 @@ async def test_a_partition_that_comes_back_before_it_was_given_back(
 async def test_who_waits_has_time(kafka: Cluster) -> None:
     """apache/kafka#15364 "KAFKA-16249; Improve reconciliation state machine"
 
-    The rebalance timeout ran for every member that was not done, also for those who only waited for partitions of others.
+    The rebalance timeout applied to every member that was not Stable, including members that only waited for partitions of
+    others.
 
     Right: it applies only to members that have partitions to revoke. When it is over, such a member is removed even though
     it sends heartbeats, and the others get its partitions.
@@ -74,8 +75,8 @@ async def test_a_lost_answer_is_no_reason_to_be_fenced(cluster: RemoteCluster, a
     """twmb/franz-go#889 "v1.19.0 release status"
     apache/kafka#13639 "KAFKA-14462; [12/N] Add GroupMetadataManager and ConsumerGroup"
 
-    On a poor network heartbeats are repeated, and the broker answers that the member is fenced, much too often: the answer
-    that told it its new epoch was lost, so it comes with the one before.
+    On a poor network heartbeats are repeated, and the broker fenced members much too often: the response with the new epoch
+    was lost, so the member sent the previous one.
 
     Right: the coordinator remembers the previous epoch. It accepts a heartbeat with that epoch if the member reports its
     owned partitions and all of them are assigned to it. Without the owned partitions the member is fenced and must join
@@ -98,7 +99,7 @@ async def test_a_lost_answer_is_no_reason_to_be_fenced(cluster: RemoteCluster, a
 async def test_who_is_fenced_begins_anew_under_its_own_name(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#21305 "KAFKA-19233: Allow fenced members to rejoin consumer group with epoch 0"
 
-    A member that was fenced joined with epoch 0, as it should, and was fenced for that, too: for ever.
+    A fenced member joined with epoch 0, as it should, and was fenced for that, too: for ever.
 
     Right: epoch 0 is always accepted. The member keeps its partitions, and the group does not change.
     """
@@ -116,8 +117,9 @@ async def test_who_is_fenced_begins_anew_under_its_own_name(cluster: RemoteClust
 async def test_who_says_everything_is_told_everything(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#15533 "KAFKA-16367; Full ConsumerGroupHeartbeat response must be sent when full request is received"
 
-    Whether an answer has the assignment depended on the owned partitions in the request alone. These are also there when a
-    member has given something back; and a member that says everything, since it is not sure of anything, was not told.
+    Whether a response contained the assignment depended only on the owned partitions in the request. These are also there
+    when a member has revoked some; and a member that sent all fields, because it was not sure of its state, did not get the
+    assignment.
 
     Right: a response contains the assignment if it has changed, or if the request contains the rebalance timeout, the
     subscription and the owned partitions. Otherwise the assignment is null, which means that it is unchanged.
@@ -137,8 +139,8 @@ async def test_nothing_to_have_is_an_assignment(cluster: RemoteCluster, app: str
     """platformatic/kafka#404 "KIP-848: initially idle consumers retain `assignments === null` after an explicit empty
     assignment"
 
-    Two partitions, three members: the third one has nothing to do. Its client finds that nothing changed, and says that it
-    still waits for an assignment. A deployment waits for it to be ready.
+    Two partitions, three members: the third one gets none. Its client found no change, and reported that it still waits for
+    an assignment. A deployment waited for it to be ready.
 
     Right: the coordinator returns an empty assignment, which is not null. The member is Stable, and gets a partition when
     another member leaves.
@@ -159,8 +161,8 @@ async def test_nothing_to_have_is_an_assignment(cluster: RemoteCluster, app: str
 async def test_what_is_balanced_stays(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#19677 "KAFKA-18688: Fix uniform homogeneous assignor stability"
 
-    With more members than partitions, those that come first in the assignor's order had to have one more than others. Who
-    joined could take a partition away from a member, although all was balanced.
+    With more members than partitions, those that come first in the assignor's order had to have one more than others. A
+    joining member could take a partition from another one, although the assignment was balanced.
 
     Right: any member may have one partition more than others. A member that owns a partition keeps it.
     """
@@ -177,8 +179,8 @@ async def test_a_topic_made_anew_is_another_topic(cluster: RemoteCluster, app: s
     """twmb/franz-go#1426 "kgo: make the topic recreation hard failure hold everywhere"
     apache/kafka#10952 "KAFKA-12257: Consumer mishandles topics deleted and recreated with the same name"
 
-    A topic is deleted and made anew with the same name. Clients that go by the name read on where they were in the old one,
-    and commit that.
+    A topic is deleted and created again with the same name. Clients that use the name continue at their position in the old
+    topic, and commit that.
 
     Right: an assignment contains topic ids. The member has to revoke the partitions of the old id and then gets those of
     the new one. The offsets committed for the old topic are deleted.
@@ -199,8 +201,8 @@ async def test_a_topic_made_anew_is_another_topic(cluster: RemoteCluster, app: s
 async def test_an_empty_group_is_behind_itself(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#22045 "KAFKA-20442: Update consumer group assignment epoch when last member leaves"
 
-    When the last member leaves, the epoch of the group grows, and that of its assignment does not: nobody computes one for
-    no members. Tools that compare the two see a group that is never done.
+    When the last member leaves, the group epoch increases, but the assignment epoch does not, because no assignment is
+    computed without members. Tools that compare the two epochs show a group that is never complete.
 
     Right: up to Kafka 4.3 this is the actual behaviour. The group is Empty, whatever its epochs are, and the next member
     joins at the next epoch.
@@ -221,8 +223,8 @@ async def test_a_coordinator_reads_its_log_in_the_middle_of_a_change(kafka: Clus
     """apache/kafka#20907 "KAFKA-19862: Group coordinator loading may fail when there is concurrent compaction"
     apache/kafka#16898 "KAFKA-17306; Soften the validation when replaying tombstones"
 
-    A coordinator that took a group over could not read its log: a partition was given to somebody before the record that
-    took it from its former owner. The partition of the log stayed without a coordinator.
+    A new coordinator of a group could not load its log: a partition was assigned to a member before the record that removed
+    it from its former owner. The partition of the log stayed without a coordinator.
 
     Right: the state after the last record counts. A member that has partitions to revoke still has to revoke them, and no
     other member gets them before.

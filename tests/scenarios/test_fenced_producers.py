@@ -21,8 +21,8 @@ async def test_a_late_batch_does_not_begin_anything(
     """apache/kafka#12392 "KAFKA-14053: Transactional producer should bump the epoch and skip ab…"
     apache/kafka#13391 "KAFKA-14561: Improve transactions experience for older clients by ensuring ongoing transaction"
 
-    A batch is late, its producer gives up and aborts, and then the batch arrives. The broker took it for the beginning of
-    another transaction, which nobody would ever end: who reads what is committed came no further than that.
+    A batch is late, its producer gives up and aborts, and then the batch arrives. The broker treated it as the start of
+    another transaction, which would never end: read-committed consumers stopped there.
 
     Right: the leader of the partition asks the transaction coordinator whether the partition is part of the transaction,
     and it is not any more. With KIP-890 the epoch is wrong, too, since each transaction has its own.
@@ -45,8 +45,8 @@ async def test_a_late_batch_does_not_begin_anything(
 async def test_a_successor_ends_what_was_open(cluster: RemoteCluster, app: str, orders: str) -> None:
     """tulios/kafkajs#296 "Retry on CONCURRENT_TRANSACTIONS error for an idempotent transactional producer?"
 
-    A service crashes in a transaction and starts again. Its first request is refused with CONCURRENT_TRANSACTIONS, and it
-    crashes again, until the transaction has timed out.
+    A service crashes during a transaction and starts again. Its first request is refused with CONCURRENT_TRANSACTIONS, and
+    it crashes again, until the transaction has timed out.
 
     Right: this error means that the open transaction is being aborted for the new producer. Repeat the request: the abort
     takes a moment and not a whole timeout. The former producer of this transactional id is fenced, and read-committed
@@ -71,9 +71,9 @@ async def test_two_with_one_transactional_id_fence_each_other(cluster: RemoteClu
     """spring-projects/spring-kafka#1424 "Remaining records should not be processed after catching ProducerFencedException in
     transactional non batch processing"
 
-    A producer is fenced, its user makes another one with the same transactional id and goes on with the *next* record. That one
-    fences the successor, and is fenced in turn. What was in the transaction that was fenced is skipped: the offset that is
-    committed after it says that it was done.
+    A producer is fenced, and its application creates another one with the same transactional id and continues with the
+    *next* record. That one fences its replacement, and is fenced in turn. The records of the fenced transaction are
+    skipped, because a later offset is committed.
 
     Right: a fenced producer has lost its input partitions, too. The application stops, and continues from the committed
     offset.
@@ -101,8 +101,9 @@ async def test_a_member_of_an_older_generation_commits_nothing(cluster: RemoteCl
     apache/kafka#7897 "KAFKA-9365: Add server side change to include consumer group information within transaction commit"
     evolution-gaming/kafka-flow#854 "Refresh consumer group metadata on poll"
 
-    A member works on a record for so long that it is somebody else's by the time it commits the offset in its transaction. Each
-    has a transactional id of its own, so no producer is fenced, both commit, and the record is worked on twice.
+    A member processes a record for so long that the partition has another owner when it commits the offset in its
+    transaction. Each has its own transactional id, so no producer is fenced, both commit, and the record is processed
+    twice.
 
     Right: TxnOffsetCommit with an old generation or an unknown member is refused (KIP-447), and the transaction must be
     aborted. Without member and generation, as older clients and aiokafka send it, it is not checked and is accepted.
@@ -135,8 +136,8 @@ async def test_a_commit_after_the_timeout(kafka: Cluster, version: int, committi
     apache/flink#16941 "[FLINK-23839][connectors-kafka] Give a more descriptive warnings on I…"
     spring-projects/spring-kafka#1612 "Enforcing container to stop on transaction fencing"
 
-    A transaction takes longer than `transaction.timeout.ms`. Its producer is alone, and is told that it was fenced by another
-    one, or, with KIP-890, that its transaction is in a wrong state, which clients take for a bug that ends them.
+    A transaction takes longer than `transaction.timeout.ms`. Its producer is the only one, but gets the error that it was
+    fenced by another one, or, with KIP-890, an invalid transaction state, which clients treat as a fatal bug.
 
     Right: the coordinator has aborted the transaction and increased the epoch. Read-committed consumers see none of its
     records. Up to Kafka 4.3, if the client supports KIP-890, a commit gets INVALID_TXN_STATE, while an abort succeeds as if
@@ -163,8 +164,8 @@ async def test_a_lost_answer_to_a_commit(cluster: RemoteCluster, app: str, order
     """apache/kafka#16719 "KAFKA-14562 [1/2]: Implement epoch bump after every transaction"
     confluentinc/librdkafka#4016 "Fix for invalid state transition when commit times out and abort is called"
 
-    The answer to EndTxn is lost, and with KIP-890 the producer's next epoch with it. It asks again with the epoch that it has,
-    which is old by now; or it gives up and aborts, as if nothing were committed.
+    The response to EndTxn is lost, and with KIP-890 the producer's next epoch with it. The producer repeats the request
+    with its old epoch; or it gives up and aborts, as if nothing had been committed.
 
     Right: the same EndTxn with the previous epoch is a retry. It gets the same response, with the same next epoch, and
     changes nothing. An abort after the commit gets INVALID_TXN_STATE: the producer must repeat the request that it sent
@@ -189,8 +190,8 @@ async def test_a_lost_answer_to_a_commit(cluster: RemoteCluster, app: str, order
 async def test_a_transaction_without_anything(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#18448 "KAFKA-18401: Transaction version 2 does not support commit transaction without records"
 
-    The only record of a transaction is too large and never sent. With KIP-890 a transaction begins on the broker with its
-    first record: the commit failed, as there was nothing to commit, and so did the next transaction.
+    The only record of a transaction is too large and is never sent. With KIP-890 a transaction begins on the broker with
+    its first record: the commit failed, as there was nothing to commit, and so did the next transaction.
 
     Right: a producer that has sent nothing does not send a commit. An abort is always accepted: the broker aborts the empty
     transaction, and the next one has the next epoch.
@@ -215,8 +216,8 @@ async def test_a_transactional_id_that_was_idle_for_a_week(kafka: Cluster) -> No
     micronaut-projects/micronaut-kafka#542 "kafka transactional support failes after 1 week with gap in messages"
     apache/kafka#17822 "KAFKA-18019: Make INVALID_PRODUCER_ID_MAPPING a fatal error"
 
-    A service had nothing to send for `transactional.id.expiration.ms`, which is seven days. From then on every send fails, for
-    as long as it lives, and each time with the same producer.
+    A service sent nothing for `transactional.id.expiration.ms`, which is seven days. From then on every send failed until
+    the service was restarted, because it always used the same producer.
 
     Right: the transactional id has expired, even if a producer still uses it. Only a new producer helps. It gets another
     producer id, so the old producer could not be recognised as a zombie: therefore the error is fatal.
@@ -241,8 +242,8 @@ async def test_a_transactional_id_that_was_idle_for_a_week(kafka: Cluster) -> No
 async def test_a_fence_that_cannot_be_stored_costs_one_epoch(kafka: Cluster) -> None:
     """apache/kafka#8239 "KAFKA-9666: Don't increase transactional epoch when trying to fence if the log append fails"
 
-    Too few replicas are in sync to store that a producer is fenced. A client asks again and again, and each time the epoch
-    grew: after half an hour there was none left, and no producer could be fenced any more.
+    Too few in-sync replicas are left to store that a producer is fenced. A client repeats the request, and each time the
+    epoch increased: after half an hour it was at its maximum, and no producer could be fenced any more.
 
     Right: each request gets a retriable error, and the epoch at the end is the same as without any failure.
     """

@@ -16,8 +16,8 @@ P0, P1 = ("orders", 0), ("orders", 1)
 async def test_a_newcomer_comes_back_with_its_id(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
 
-    A client whose first JoinGroup times out tries again, and is one more member each time. Groups grew without bound, and
-    each of those ghosts held up every rebalance until its session was over.
+    A client whose first JoinGroup times out tries again, and becomes one more member each time. Groups grew without limit,
+    and each of the unused members delayed every rebalance until its session timed out.
 
     Right: JoinGroup without a member id gets MEMBER_ID_REQUIRED and a member id, and does not change the group; JoinGroup
     with that id adds the member (KIP-394). A static member needs no second step, since its instance id identifies it.
@@ -41,7 +41,7 @@ async def test_before_there_were_ids_a_second_try_was_a_second_member(
 ) -> None:
     """apache/kafka#6058 "KAFKA-7824: Require member.id for initial join group request"
 
-    The same, with a client from before: JoinGroup in version 3.
+    The same, with an older client: JoinGroup in version 3.
 
     Right: for such clients the coordinator still adds a member for each JoinGroup without an id. The extra member of a
     retry stays until it leaves or its session times out.
@@ -60,9 +60,9 @@ async def test_an_abandoned_id_holds_the_group_up(kafka: Cluster) -> None:
     """confluentinc/librdkafka#5569 "Classic consumer abandons the member id assigned by the broker (KIP-394),
     stalling the group for session.timeout.ms"
 
-    New metadata made the client send a second JoinGroup without an id, milliseconds after the first, and forget the id that
-    the first one was given. The coordinator waits for the one that never comes back: the whole group stands still for exactly
-    45 seconds.
+    After a metadata change the client sent a second JoinGroup without an id, milliseconds after the first, and forgot the
+    id in the response to the first one. The coordinator waits for that id: the whole group is blocked for exactly 45
+    seconds.
 
     Right: a client joins with the member id that it got, even if the response belongs to an older request. The coordinator
     drops an unused id after the session timeout of its request, not earlier, and completes the rebalance at that moment.
@@ -86,8 +86,8 @@ async def test_an_abandoned_id_holds_the_group_up(kafka: Cluster) -> None:
 async def test_a_promised_member_that_leaves_ends_the_waiting(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6251 "KAFKA-7909: Ensure timely rebalance completion after pending members rejoin or fail"
 
-    The first version of KIP-394 forgot those who have an id and have not come back yet: such a consumer could not leave, and a
-    rebalance did not end when the last of them joined, left, or ran out of time.
+    The first version of KIP-394 did not handle members that have an id but have not joined with it: such a consumer could
+    not leave, and a rebalance did not complete when the last of them joined, left, or timed out.
 
     Right: LeaveGroup with an id that has not joined yet returns NONE. If no other member is missing, all waiting members
     get their responses.
@@ -110,8 +110,8 @@ async def test_a_newcomer_waits_five_minutes_at_most(kafka: Cluster) -> None:
     """apache/kafka#5962 "KAFKA-7610: Proactively timeout new group members if rebalance is delayed"
     apache/kafka#8339 "KAFKA-9752: New member timeout can leave group rebalance stuck"
 
-    Somebody has a huge rebalance timeout and does not join again. Each newcomer gives up after its request timeout and comes
-    again, as one more member. The first cure for that forgot a timer, and then a rebalance did not end at all.
+    A member with a huge rebalance timeout does not join again. Each new member gives up after its request timeout and tries
+    again, as one more member. The first fix forgot a timer, and then a rebalance did not complete at all.
 
     Right: the first JoinGroup of a member gets UNKNOWN_MEMBER_ID, without an id, after it has waited for 300 seconds; the
     client starts again. The rebalance continues without it.
@@ -135,8 +135,9 @@ async def test_a_dead_id_stays_dead_and_a_new_one_is_had(cluster: RemoteCluster,
     aio-libs/aiokafka#727 "UnknownMemberIdError causes consumer to lock up"
     dpkp/kafka-python#569 "constantly getting UnknownMemberIdError"
 
-    A member is thrown out in the middle of a rebalance. A commit that is answered UNKNOWN_MEMBER_ID makes it forget its id and
-    its generation while a JoinGroup is under way; then it syncs as generation -1, or heartbeats with the dead id for ever.
+    A member is removed in the middle of a rebalance. After a commit with UNKNOWN_MEMBER_ID the client forgets its id and
+    generation while a JoinGroup is in flight; then it sends SyncGroup with generation -1, or heartbeats with the removed id
+    for ever.
 
     Right: every API returns UNKNOWN_MEMBER_ID for the id of a removed member. The client drops its requests in flight and
     joins once, without an id. A generation that does not exist yet is an illegal one.
@@ -163,8 +164,7 @@ async def test_unknown_at_sync_means_join_as_a_newcomer(kafka: Cluster) -> None:
     """tulios/kafkajs#624 "Unexpected breakdown of Kafka after every few days."
     tulios/kafkajs#1568 "The coordinator is not aware of this member: The coordinator is not aware of this member"
 
-    SyncGroup is answered UNKNOWN_MEMBER_ID. The client counts that as one failed try of the same request, tries some more, and
-    then the consumer ends for good.
+    SyncGroup gets UNKNOWN_MEMBER_ID. The client repeats the same request some times, and then the consumer ends.
 
     Right: join again as a new member. If the coordinator still has the old id, it delays the group by one session timeout
     at most.
@@ -185,8 +185,8 @@ async def test_an_illegal_generation_keeps_the_id(kafka: Cluster) -> None:
     """tulios/kafkajs#1474 "Consider ILLEGAL_GENERATION error as rebalancing error"
     apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
 
-    A member that missed a rebalance is told ILLEGAL_GENERATION. One client ended for that; another forgot its id as well, came
-    as a newcomer, and the coordinator waited for the old one until its session was over.
+    A member that missed a rebalance gets ILLEGAL_GENERATION. One client ended because of that; another one forgot its id as
+    well and joined as a new member, and the coordinator waited for the old id until its session timed out.
 
     Right: the partitions are lost, the member id is still valid. If the client joins with it, no unused member is left
     behind.

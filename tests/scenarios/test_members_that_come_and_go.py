@@ -18,8 +18,8 @@ V0 = 0
 async def test_a_member_is_one_member_however_often_it_joins(cluster: RemoteCluster, app: str, orders: str) -> None:
     """thomhurst/Dekaf#834 "feat(consumer): implement KIP-1082 client-generated member IDs"
 
-    The answer to the first heartbeat is lost, and the client joins again. The coordinator made an id for each: a member that
-    nobody is has half of the partitions until its session is over.
+    The response to the first heartbeat is lost, and the client joins again. The coordinator generated an id for each join:
+    a member without a client has half of the partitions until its session times out.
 
     Right: clients generate their own member ids, so a client that joins twice is one member. With version 0 of the API it
     is two.
@@ -45,8 +45,8 @@ async def test_who_is_closed_before_it_was_answered_can_leave(cluster: RemoteClu
     """apache/kafka#16649 "KAFKA-17116: New consumer may not send effective leave group if member ID received after close"
     apache/kafka#17549 "KAFKA-17116: New consumer may not send effective leave group if member ID received after close"
 
-    A consumer is closed before the answer to its first heartbeat is there. It does not know its id, its goodbye names nobody,
-    and the group waits for its session to end.
+    A consumer is closed before it gets the response to its first heartbeat. It does not know its id, so its last heartbeat
+    has none, and the group waits for the session timeout.
 
     Right: a heartbeat that leaves without a member id is refused. A client that generates its own id can always leave, and
     the group is empty at once.
@@ -71,8 +71,8 @@ async def test_a_goodbye_while_a_heartbeat_is_under_way(cluster: RemoteCluster, 
     updating member epoch in a case"
     confluentinc/librdkafka#5514 "[KIP-932] Align ShareGroupHeartbeat error handling with ConsumerGroupHeartbeat"
 
-    A consumer leaves while a heartbeat of it is under way. What that is answered does not count any more for the client, and
-    the last commit goes out with an epoch that is over.
+    A consumer leaves while one of its heartbeats is in flight. The client ignores the response to it, and sends the last
+    commit with an old epoch.
 
     Right: a heartbeat that leaves the group is accepted with any epoch, but only once. A later heartbeat gets
     UNKNOWN_MEMBER_ID, and so does a commit while the group has other members.
@@ -90,8 +90,8 @@ async def test_a_goodbye_while_a_heartbeat_is_under_way(cluster: RemoteCluster, 
 async def test_a_static_member_says_its_name_when_it_goes(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#15419 "KAFKA-16152: Fix PlaintextConsumerTest.testStaticConsumerDetectsNewPartitionCreatedAfterRestart"
 
-    A static member left for now without saying its instance id, and nobody looked at the answer. When it was back under
-    another member id, its name was taken.
+    A static member left temporarily without its instance id, and the client ignored the response. When it was back with
+    another member id, its instance id was in use.
 
     Right: leaving temporarily (epoch -2) without the instance id is refused. With it, the next process gets the place, the
     partitions and the epoch at once, and the other members are not affected.
@@ -116,7 +116,7 @@ async def test_a_static_member_says_its_name_when_it_goes(cluster: RemoteCluster
 async def test_a_name_that_is_taken_is_not_taken_over(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#14432 "KAFKA-14516: [1/N] Static Member leave, join, re-join request using ConsumerGroupHeartbeats"
 
-    Two processes have the same instance id. In classic groups the younger one takes the place, and the elder is fenced.
+    Two processes have the same instance id. In classic groups the newer one takes over, and the older one is fenced.
 
     Right: here the older process keeps the instance id. The newer one gets UNRELEASED_INSTANCE_ID until the older one has
     left or its session has timed out.
@@ -137,8 +137,8 @@ async def test_a_name_that_is_taken_is_not_taken_over(cluster: RemoteCluster, ap
 async def test_who_lost_its_name_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#16047 "KAFKA-16815: Handle FencedInstanceId in HB response"
 
-    A static member is removed by an administrator, and another one joins under its instance id. The client had not thought
-    of the code that it is told, and ended all the same, by luck.
+    A static member is removed by an administrator, and another one joins with its instance id. The client did not handle
+    the resulting error, and ended only by luck.
 
     Right: FENCED_INSTANCE_ID is a fatal error: joining again does not help while another member has the instance id.
     """
@@ -160,8 +160,8 @@ async def test_who_lost_its_name_is_fenced(cluster: RemoteCluster, app: str, ord
 async def test_a_full_group_has_no_room_for_who_was_there(kafka: Cluster) -> None:
     """apache/kafka#22356 "KAFKA-20601: Allow static member rejoin when consumer group is full."
 
-    A group is as large as it may be. A static member is restarted, and comes back under a new member id into its own place:
-    it is told that there is no room.
+    A group has its maximum size. A static member is restarted, and joins with a new member id and its instance id: it gets
+    GROUP_MAX_SIZE_REACHED.
 
     Right: up to Kafka 4.3 this is the actual behaviour, because the group size is checked before the instance id. With its
     old member id the member can return, and with a new one when its old session has timed out.
@@ -191,8 +191,8 @@ async def test_a_full_group_has_no_room_for_who_was_there(kafka: Cluster) -> Non
 async def test_an_asterisk_is_not_a_wildcard(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#5251 "Update contract changes for KIP-848 regex subscription"
 
-    ``^topic*`` found ``topic-1`` as long as clients looked for themselves, with the regular expressions of C, anywhere in the
-    name. With the new protocol it finds nothing, and no error says so.
+    ``^topic*`` matched ``topic-1`` while clients evaluated patterns themselves, with C's regular expressions, anywhere in
+    the name. With the new protocol it matches nothing, and there is no error.
 
     Right: the coordinator evaluates the pattern with RE2, and it must match the whole name: use ``^topic.*``.
     """
@@ -214,7 +214,7 @@ async def test_a_pattern_that_is_none(cluster: RemoteCluster, app: str, orders: 
     """apache/kafka#17257 "KAFKA-17592: Support for SubscribedTopicsRegex in ConsumerGroupHeartbeat RPC"
     apache/kafka#17951 "KAFKA-15561 [3/N]: Client support for SubscriptionPattern in HB"
 
-    The pattern is compiled by the broker, long after the user has written it. What was wrong with it has to come back.
+    The pattern is compiled by the broker, long after the application has set it. The error has to reach the application.
 
     Right: the error INVALID_REGULAR_EXPRESSION contains the pattern and the reason. The group does not change, and none is
     created.
@@ -232,7 +232,7 @@ async def test_an_assignor_that_the_broker_has_not(cluster: RemoteCluster, app: 
     """apache/kafka#14878 "KAFKA-15280: Implement client support for KIP-848 server-side assignors"
     confluentinc/librdkafka#4634 "[KIP-848] HB Error Code, Partial ack flow, OffsetCommit Request, Response and various fixes"
 
-    ``group.remote.assignor`` is the name of an assignor of the broker. Names of the client's assignors are no such names.
+    ``group.remote.assignor`` is the name of an assignor of the broker, not of an assignor of the client.
 
     Right: the error UNSUPPORTED_ASSIGNOR lists the assignors of the broker. The member does not join.
     """
@@ -250,7 +250,7 @@ async def test_an_old_tool_says_that_the_group_is_dead(cluster: RemoteCluster, a
     tchiotludo/akhq#2780 "fix: use GroupState API for KIP-848 consumer protocol groups (#2720)"
     redpanda-data/console#1815 "Add Support for KIP-848 - The Next Generation of the Consumer Rebalance Protocol"
 
-    Consumers read happily, and a user interface shows their group as dead, with no members.
+    Consumers read normally, but a user interface shows their group as Dead, without members.
 
     Right: DescribeGroups supports only classic groups, and returns Dead for others. ListGroups returns the type of each
     group, and ConsumerGroupDescribe describes consumer groups.

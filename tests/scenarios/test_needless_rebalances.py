@@ -16,8 +16,8 @@ P0, P1 = ("orders", 0), ("orders", 1)
 async def test_who_is_closing_does_not_join_again(kafka: Cluster) -> None:
     """tulios/kafkajs#1571 "Don't re-join when consumption has stopped"
 
-    During a deployment a consumer that is shutting down, and waits for its handlers, hears of a rebalance. It joins, is given
-    partitions, and leaves: one more rebalance for everybody, and each one that closes causes the next.
+    During a deployment a consumer that is shutting down, and waits for its handlers, learns of a rebalance. It joins, is
+    assigned partitions, and leaves: one more rebalance for all members, and each closing one causes the next.
 
     Right: a closing consumer sends no JoinGroup any more: it finishes its records, commits, and sends LeaveGroup.
     """
@@ -41,9 +41,9 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
     """IBM/sarama#1608 "Rebalancing issues with slow consumers"
     IBM/sarama#2110 "fix: ensure heartbeats only stop after cleanup"
 
-    On a rebalance the client stops heartbeating at once and waits for handlers that take minutes. The coordinator removes it
-    after the session timeout, although the rebalance timeout would have let it finish; its last commits are refused, and
-    what it did is done again by somebody else.
+    When a rebalance starts the client stops its heartbeats at once and waits for handlers that take minutes. The
+    coordinator removes it after the session timeout, although the rebalance timeout would have let it finish. Its last
+    commits are refused, and another member processes its records again.
 
     Right: the client sends heartbeats until it sends JoinGroup. Their response is REBALANCE_IN_PROGRESS, but they keep the
     session alive. The group waits until the rebalance timeout.
@@ -72,7 +72,7 @@ async def test_heartbeats_go_on_while_the_user_finishes(kafka: Cluster) -> None:
 async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Cluster) -> None:
     """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
 
-    One consumer of many restarts, and all others stand still for half a minute, twice. Why does everybody pay?
+    One consumer of many restarts, and all others stop for half a minute, twice. Why are all members affected?
 
     Right: leaving and joining again are two changes of the group. If a dynamic member joins again before the others have
     joined, both are part of one rebalance; the group waits only until the member with the longest heartbeat interval has
@@ -95,7 +95,7 @@ async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Clu
 async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
 
-    What a restart costs when it takes its time, on any broker.
+    The cost of a slow restart, on any broker.
 
     Right: there is one generation without the member and one with it, and in both each partition has an owner.
     """

@@ -21,8 +21,8 @@ async def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
     dpkp/kafka-python#612 "offsets stored within kafka seem to have a life of less than 3 days"
 
-    A batch consumer runs once in a while. When it comes back its offsets are gone: with `earliest` it reads everything again,
-    with `latest` it skips what came meanwhile, and nobody says a word.
+    A batch consumer runs once in a while. When it runs again its offsets are gone: with `earliest` it reads everything
+    again, with `latest` it skips the new records, in both cases without an error.
 
     Right: an empty group keeps its offsets for `offsets.retention.minutes` *since it became empty*. Then the offsets and
     the group are deleted.
@@ -43,7 +43,7 @@ async def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
 async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Cluster) -> None:
     """confluentinc/librdkafka#1442 "Resetting offsets after offsets.retention.minutes has passed"
 
-    What helps the batch consumer: it need not commit anything new, only be there.
+    A remedy for the batch consumer: it need not commit anything new, it only has to join the group.
 
     Right: each time the group becomes empty, the retention time starts again, however old the commit is.
     """
@@ -65,8 +65,8 @@ async def test_who_comes_back_in_time_starts_the_clock_anew(kafka: Cluster) -> N
 async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Cluster) -> None:
     """apache/kafka#4896 "KAFKA-4682; Revise expiration semantics of consumer group offsets (KIP-211 - Part 1)"
 
-    A topic without traffic: there was nothing to commit, so the offsets grew old and were deleted under a living consumer, and
-    its next restart began at the wrong end.
+    A topic had no traffic: there was nothing to commit, so the offsets grew old and were deleted although the consumer was
+    running, and its next restart began at the wrong offset.
 
     Right: while the group is Stable, offsets of topics that it subscribes to do not expire. Offsets of other topics do.
     """
@@ -83,8 +83,7 @@ async def test_a_living_group_keeps_what_it_subscribes_to(kafka: Cluster) -> Non
 async def test_nothing_expires_during_a_rebalance(kafka: Cluster) -> None:
     """apache/kafka#11742 "KAFKA-13636: Fix for the group coordinator issue where the offsets are deleted for unstable groups"
 
-    The cleanup ran while a group was rebalancing, found that nobody subscribed to anything, and deleted the offsets of a
-    living group.
+    The cleanup ran while a group was rebalancing, found no subscriptions, and deleted the offsets of a live group.
 
     Right: only offsets of groups that are Stable or Empty expire, however long a rebalance takes; in a Stable group only
     those of topics to which no member subscribes.

@@ -13,8 +13,8 @@ async def test_a_commit_of_the_epoch_before(cluster: RemoteCluster, app: str, or
     """Blizzard/node-rdkafka#1146 "Release with librdkafka >= 2.15.0 — KIP-848 (group.protocol=consumer) consumer fixes needed"
     apache/kafka#21692 "KAFKA-20066: Implement KIP-1251: Assignment epochs for consumer groups [3/N]"
 
-    A member commits while its group changes. Its epoch has grown meanwhile, and the commit is refused as stale, hundreds of
-    times a day, although the partition was the member's all the time.
+    A member commits while its group changes. Its epoch has increased meanwhile, and the commit is refused as stale,
+    hundreds of times a day, although the partition was the member's all the time.
 
     Right: since Kafka 4.3 the coordinator stores for each partition the epoch at which the member got it, and accepts
     commits with this or a later epoch. If one partition of a commit was assigned later, the whole commit is refused.
@@ -39,8 +39,8 @@ async def test_a_stale_epoch_is_not_no_offset(cluster: RemoteCluster, app: str, 
     """platformatic/kafka#267 "STALE_MEMBER_EPOCH during OffsetFetch causes consumer to skip committed offsets"
     apache/kafka#22747 "KAFKA-20765: Fix OffsetFetch stale-epoch retry spinning in dedup loop"
 
-    A member asks for its offsets while the group changes, and is told STALE_MEMBER_EPOCH. The client takes that for no
-    offset, and begins at the end of the log. Another one asks again with the same epoch, as fast as it can.
+    A member fetches its offsets while the group changes, and gets STALE_MEMBER_EPOCH. The client treats that as no offset,
+    and starts at the end of the log. Another client repeats the request with the same epoch, without a pause.
 
     Right: this error says nothing about offsets. The client sends a heartbeat, and repeats the request with the epoch in
     the response.
@@ -63,7 +63,8 @@ async def test_members_of_the_new_protocol_commit_in_its_version(cluster: Remote
     protocol members"
     apache/kafka#14046 "KAFKA-14499: [1/N] Introduce OffsetCommit API version 9 and add new StaleMemberEpochException error"
 
-    The field of the generation now is that of the epoch, too, and what a client makes of the codes depends on which it meant.
+    The field of the generation now also has the member epoch, and the reaction to errors depends on which one the client
+    sent.
 
     Right: a member of the consumer protocol commits with version 9 or later. With an earlier version it gets
     UNSUPPORTED_VERSION, and stays a member.
@@ -111,8 +112,8 @@ async def test_a_consumer_group_becomes_a_classic_group_again(cluster: RemoteClu
     """apache/kafka#23514 "KAFKA-21117: Allow consumer group replay across classic downgrade"
     apache/kafka#15442 "KAFKA-16313: offline group protocol migration"
 
-    An upgrade is taken back: the members of the new protocol leave, those of the classic one stay. The records of both kinds
-    are in the log then.
+    An upgrade is rolled back: the members of the new protocol leave, those of the classic one stay. The log then has
+    records of both kinds of groups.
 
     Right: when the last member of the new protocol leaves, the group becomes a classic one, whose members rebalance as
     usual. Its offsets are kept.
@@ -137,8 +138,8 @@ async def test_a_consumer_group_becomes_a_classic_group_again(cluster: RemoteClu
 async def test_an_old_static_member_is_replaced_by_a_new_one(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#16800 "KAFKA-17228: Static member using new protocol should always replace the one using the old protocol"
 
-    A static member of the classic protocol says no goodbye when it is restarted. With the new protocol it came back into a
-    name that was not released, and had to wait for the session of its former self.
+    A static member of the classic protocol sends no LeaveGroup when it is restarted. After a restart with the new protocol
+    its instance id was still in use, and it had to wait for its own old session to time out.
 
     Right: a static member of the classic protocol is replaced at once, by a member of either protocol, and the new member
     gets its partitions.

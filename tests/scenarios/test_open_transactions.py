@@ -40,9 +40,9 @@ async def test_a_new_transactional_id_with_each_start(kafka: Cluster) -> None:
     softwaremill/klag-exporter#104 "Message-mode watermarks ignore the consumer's `isolation.level`, so `read_committed` users
     fetch offsets that can never be read"
 
-    A service takes a random transactional id. It crashes in a transaction and is back at once, and everything that it commits
-    from then on is in the log. Who reads what is committed sees none of it for some minutes: the consumers seem to be asleep,
-    and who reads up to where the log ends for them believes that this was all.
+    A service uses a random transactional id. It crashes during a transaction and restarts at once, and all its later
+    transactions are committed. But read-committed consumers get none of their records for some minutes, and consumers that
+    read up to the end of the log conclude that they have read everything.
 
     Right: for a read-committed consumer the log ends at the start of the oldest open transaction, until that one has timed
     out. With a constant transactional id, the first request of the restarted producer aborts it at once.
@@ -75,8 +75,8 @@ async def test_offsets_that_may_still_change(cluster: RemoteCluster, app: str, o
     confluentinc/confluent-kafka-go#1093 "Consumer group offsets lost after hard kill between SendOffsetsToTransaction &
     CommitTransaction"
 
-    A member dies between sending its offsets and committing its transaction. Who gets its partitions asks where to begin, is
-    told UNSTABLE_OFFSET_COMMIT, and gives up; or takes it for having no offset, and begins at the beginning.
+    A member dies between sending its offsets and committing its transaction. The new owner of its partitions fetches the
+    offsets, gets UNSTABLE_OFFSET_COMMIT, and gives up; or treats it as no offset, and starts at the beginning.
 
     Right: wait and repeat the request. Pending offsets are committed or aborted at the latest when the transaction times
     out; the offsets committed before are still there. A producer with the same transactional id aborts the transaction at
@@ -106,8 +106,8 @@ async def test_the_next_transaction_comes_too_early(kafka: Cluster, version: int
     twmb/franz-go#133 "config: add producer option to configure transactions backoff duration"
     confluentinc/librdkafka#3003 "transactional producer: action of failed transaction?"
 
-    A commit is answered, the next transaction begins at once, and its first request is refused with CONCURRENT_TRANSACTIONS. A
-    client that waits for its usual 100 ms then does ten transactions in a second; one that takes it for an error does none.
+    A commit succeeds, the next transaction begins at once, and its first request is refused with CONCURRENT_TRANSACTIONS. A
+    client that waits for its usual 100 ms then does ten transactions in a second; one that treats it as fatal does none.
 
     Right: the response to EndTxn means that the outcome is decided and stored. The markers are written to the partitions
     after that; until then the producer has to wait a little and repeat its request. With KIP-890 the broker waits for it,
@@ -148,8 +148,8 @@ async def test_a_coordinator_that_moves_between_the_decision_and_its_end(kafka: 
     """apache/kafka#15524 "KAFKA-16352: Txn may get get stuck in PrepareCommit or PrepareAbort s…"
     streamnative/kop#1412 "[BUG] Transaction's state didn't become COMPLETE_COMMIT after restarted"
 
-    The coordinator has stored how the transaction ends, and moves before all partitions know. The new one thought that
-    somebody else was telling them: the transaction stayed in PrepareCommit, and its producer was told
+    The coordinator has stored the outcome of the transaction, and moves before all partitions have the marker. The new one
+    assumed that another coordinator was writing the markers: the transaction stayed in PrepareCommit, and its producer got
     CONCURRENT_TRANSACTIONS for ever.
 
     Right: a new coordinator finds the decision in its log, and writes the markers to all partitions again. The transaction
@@ -183,8 +183,8 @@ async def test_a_topic_that_is_deleted_in_the_middle(cluster: RemoteCluster, app
     streamnative/kop#1388 "[Transaction] Fix endless writing txn marker requests when the topic is deleted"
     redpanda-data/redpanda#6227 "Research transaction behaviour when deleting topics"
 
-    A topic is deleted while a transaction has written to it. The coordinator went on telling its partitions that the
-    transaction was over, and the transaction never was: the other partitions stayed closed for readers.
+    A topic is deleted while a transaction has records in it. The coordinator kept sending markers to its partitions, and
+    the transaction never ended: read-committed consumers were blocked at the other partitions.
 
     Right: a deleted topic needs no marker. The commit succeeds, without an error for the records that were deleted with the
     topic, and the other records are committed.
@@ -208,9 +208,9 @@ async def test_a_hanging_transaction_is_ended_by_hand(kafka: Cluster) -> None:
     """redpanda-data/redpanda#3699 "Detect and abort hanging transactions (KIP-664)"
     twmb/franz-go#928 "kgo: minor improvements while attempting to work around a Kafka hanging transaction bug"
 
-    Before KIP-890, and still where `transaction.partition.verification.enable` is false, a batch that comes after its
-    transaction was aborted begins one of which the coordinator knows nothing. No timeout ends it, and no restart: readers of
-    what is committed stop there for good, and compaction does, too.
+    Before KIP-890, and still where `transaction.partition.verification.enable` is false, a batch that arrives after its
+    transaction was aborted begins one that the coordinator does not know. No timeout ends it, and no restart:
+    read-committed consumers stop there for good, and so does compaction.
 
     Right: DescribeProducers returns the producer and the offset at which its transaction began. If DescribeTransactions
     shows that the coordinator has no such transaction, it is a hanging one. A manually written marker, as by
@@ -247,8 +247,8 @@ async def test_the_last_offset_is_no_record(cluster: RemoteCluster, app: str, or
     confluentinc/librdkafka#3917 "Consumer Lag for transactional message"
     risingwavelabs/risingwave#24717 "Bug: Kafka Backfill Hangs"
 
-    All records of a topic were read, and the offset behind the last one is committed, but the lag is 1 for ever. Who reads
-    until the record before the end has come waits for ever, too: no record has that offset.
+    All records of a topic were read, and the offset after the last one is committed, but the lag is 1 for ever. A program
+    that reads until it gets the record before the end waits for ever, too: no record has that offset.
 
     Right: the marker that ends a transaction has an offset of its own. A consumer's position moves past it: commit the
     position, and compare it with the end of the log. An aborted transaction leaves only offsets without visible records.

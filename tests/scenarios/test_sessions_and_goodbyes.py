@@ -18,8 +18,8 @@ async def test_a_zombie_learns_that_it_is_one(kafka: Cluster) -> None:
     state."
     aio-libs/aiokafka#625 "LeaveGroup but failed to rejoin"
 
-    The process stands still: a debugger, a suspended machine, a long collection. When it goes on it believes that it owns its
-    partitions. It reads, it does not commit, and it does not join.
+    The process is suspended: by a debugger, a suspended machine, a long garbage collection. When it continues it still
+    believes that it owns its partitions. It reads, but does not commit or join.
 
     Right: the first response tells the consumer that it is no longer a member. It reports all partitions as lost, stops
     reading them, and joins again.
@@ -45,7 +45,7 @@ async def test_a_zombie_cannot_commit(kafka: Cluster) -> None:
     """dpkp/kafka-python#1435 "Consumer overruns its session timeout, drops out of the group and never rejoins--stuck in zombie
     state."
 
-    What the zombie did before it noticed: it worked on records that somebody else had been given, and commits that.
+    Before the zombie noticed, it processed records of partitions that another member owned, and commits their offsets.
 
     Right: the coordinator refuses commits of removed members, and the offset that the new owner committed stays.
     """
@@ -72,8 +72,8 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
     zio/zio-kafka#1252 "A lost partition is no longer fatal"
     twmb/franz-go#660 "no revoked message when rebalance"
 
-    Partitions that somebody else had already were "revoked": the callback committed, and wrote down state that was no longer
-    its own. Elsewhere a lost partition ended the program, or nobody was told of it.
+    Partitions that already had another owner were reported as revoked: the callback committed, and stored state that was no
+    longer its own. In other clients a lost partition ended the program, or was not reported at all.
 
     Right: one of the two callbacks is called, once, with all owned partitions: `lost` if the generation is invalid, without
     a commit; `revoked` otherwise. This also applies to the cooperative protocol.
@@ -97,7 +97,7 @@ async def test_lost_partitions_are_not_revoked(kafka: Cluster) -> None:
 async def test_a_goodbye_gives_back_what_a_crash_keeps(kafka: Cluster) -> None:
     """apache/kafka#6884 "KAFKA-8179: Part 3, Add PartitionsLost API for resetGenerations and metadata/subscription change"
 
-    The counterpart: a member that leaves in order still owns what it has.
+    The counterpart: a member that leaves normally still owns its partitions.
 
     Right: the callback is `revoked`, after a commit, and the next owner starts at once at the committed offset.
     """
@@ -118,7 +118,7 @@ async def test_a_lost_goodbye_costs_a_session(kafka: Cluster) -> None:
     shutdown)"
     apache/kafka#480 "KAFKA-2792: Don't wait for a response to the leave group message when closing the new consumer"
 
-    The process ends before LeaveGroup is on the wire, or it goes to a broker that is down. The next consumer of the group
+    The process ends before it has sent LeaveGroup, or sends it to a broker that is down. The next consumer of the group
     waits for the dead one: half a minute without records after each restart.
 
     Right: the client sends LeaveGroup, waits a moment for the response, and closes the connection. If LeaveGroup is lost,
@@ -149,7 +149,7 @@ async def test_too_long_between_two_polls(kafka: Cluster) -> None:
     apache/kafka#14873 "KAFKA-15818: ensure leave group on max poll interval"
 
     A call to another service, with retries, takes longer than `max.poll.interval.ms`. The client leaves the group, as it
-    should; the application takes the error for the end, or never polls again, and a process that runs reads nothing.
+    should; the application treats the error as fatal, or never polls again, and a running process reads nothing.
 
     Right: the client leaves and reports why. The others take over at once, since they do not have to wait for a session
     timeout. The next poll reports the lost partitions and joins again; the error is not fatal.
@@ -180,8 +180,8 @@ async def test_busy_is_not_dead(kafka: Cluster) -> None:
     dpkp/kafka-python#1418 "Heartbeat failed for group xxxWorker because it is rebalancing"
     robinhood/faust#231 "Stability: Move Kafka consumer to separate thread"
 
-    Heartbeats share a thread, or an event loop, with the handler of records. It sleeps for a minute and the member is out; it
-    joins, is given the same record, and sleeps: for ever.
+    Heartbeats share a thread, or an event loop, with the handler of records. It sleeps for a minute and the member is
+    removed; it joins, gets the same record, and sleeps again: for ever.
 
     Right: a slow handler has no effect until the poll interval is over; a process that is suspended is removed after its
     session timeout. The reason with which a member leaves or is removed tells the two cases apart.

@@ -19,8 +19,8 @@ async def test_a_rolling_restart_is_no_rebalance(kafka: Cluster) -> None:
     """apache/kafka#6177 "KAFKA-7862 & KIP-345 part-one: Add static membership logic to JoinGroup protocol"
     robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
 
-    Each pod of a deployment restarts in its turn: with dynamic members that is two rebalances for each. One client sent
-    LeaveGroup all the same when it was closed, and static membership was for nothing.
+    The pods of a deployment restart one after the other: with dynamic members each restart is two rebalances. One client
+    sent LeaveGroup nevertheless when it was closed, which made static membership useless.
 
     Right: a static member closes without LeaveGroup. If it is back within its session timeout, it gets its partitions
     again, in the same generation, and the other members are not affected.
@@ -45,8 +45,8 @@ async def test_a_rolling_restart_is_no_rebalance(kafka: Cluster) -> None:
 async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Cluster) -> None:
     """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
 
-    The other side of the bargain: a static member that does not come back within its session is as dead as any other, and
-    nobody reads its partitions until then.
+    The drawback: until its session times out, no other member reads the partitions of a static member that does not come
+    back.
 
     Right: after the session timeout, and not before, the others get its partitions; when it is back, it gets partitions
     again in a second rebalance.
@@ -69,8 +69,8 @@ async def test_a_restart_that_takes_too_long_is_two_rebalances(kafka: Cluster) -
 async def test_a_static_member_is_missing_and_given_its_share(kafka: Cluster) -> None:
     """apache/kafka#6666 "KAFKA-8220 & KIP-345 part-3: Avoid kicking out members through rebalance timeout"
 
-    Somebody joins while a static member restarts. At the rebalance timeout it was thrown out like a dynamic one, and its
-    return was one more rebalance.
+    A member joins while a static member restarts. At the rebalance timeout the static one was removed like a dynamic one,
+    and its return was one more rebalance.
 
     Right: at the rebalance timeout a static member stays in the group and is assigned partitions. It is removed only when
     its session times out.
@@ -97,8 +97,8 @@ async def test_a_static_member_is_missing_and_given_its_share(kafka: Cluster) ->
 async def test_a_static_member_is_back_with_another_timeout(kafka: Cluster) -> None:
     """apache/kafka#12308 "KAFKA-14009: Rebalance timeout should be updated when static member rejoins"
 
-    Somebody gave his static members a smaller timeout because a rebalance took five minutes. He restarted them one by one,
-    which is no rebalance, and the coordinator kept the old timeout.
+    A user gave his static members a smaller timeout because a rebalance took five minutes. He restarted them one by one,
+    which causes no rebalance, and the coordinator kept the old timeout.
 
     Right: the new timeouts of a static member that is back apply from the next rebalance on.
     """
@@ -125,8 +125,8 @@ async def test_a_replacement_survives_the_coordinator(kafka: Cluster) -> None:
     confluentinc/confluent-kafka-go#494 "Consumer with static membership is not able to Rejoin after broker restart in k8s
     environment"
 
-    A static member was replaced while the group was Stable, and that was kept in memory only. When the coordinator moved,
-    the id of the one that was long gone was valid again, and the living member was fenced by its own ghost.
+    A static member was replaced while the group was Stable, and the change was kept in memory only. When the coordinator
+    moved, the old member id was valid again, and the running member was fenced.
 
     Right: the coordinator stores the group before it responds to the new member's JoinGroup, so the next coordinator has
     the current member id.
@@ -152,8 +152,8 @@ async def test_a_late_join_without_an_id_fences_its_own_sender(kafka: Cluster) -
     apache/kafka#23542 "Fix static members being fenced by their own instance id"
 
     A lone static consumer unsubscribes. It sends no LeaveGroup, as it should, but it forgets its member id. Its next
-    JoinGroup is stuck on the way, it tries again with success, and then the first one arrives: that looks like another
-    process with the same name, and the living one is fenced, which is fatal.
+    JoinGroup is delayed in the network, a retry succeeds, and then the first one arrives: that looks like another process
+    with the same instance id, and the running member is fenced, which is fatal.
 
     Right: the coordinator cannot tell the difference. A client that did not send LeaveGroup keeps its member id, so a late
     JoinGroup with that id comes from the same member.
@@ -189,8 +189,8 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, ap
     """twmb/franz-go#931 "static membership and InstanceID"
     confluentinc/librdkafka#2635 "Static consumer fencing and fatal consumer errors"
 
-    The same `group.instance.id` is configured twice: a replica set, two threads. The elder is fenced, and if it does not take
-    that as fatal and joins with an empty id, the two throw each other out for ever.
+    The same `group.instance.id` is configured twice: in a replica set, or in two threads. The older member is fenced. If
+    its client does not treat that as fatal and joins with an empty member id, the two fence each other for ever.
 
     Right: the newer member takes over, in the same generation and with the same partitions. Each request of the older one
     gets FENCED_INSTANCE_ID; its client raises that error and stops.
@@ -213,8 +213,8 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, ap
 async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6899 "KAFKA-8500: static member rejoin should always update member.id"
 
-    Ids were replaced only while a group was Stable. Of two that joined under one name during a rebalance both were answered,
-    both thought that they were members, and both read the same partitions.
+    Member ids were replaced only while a group was Stable. Of two members that joined with one instance id during a
+    rebalance both got a response, and both read the same partitions.
 
     Right: the member that waits in JoinGroup gets FENCED_INSTANCE_ID at once, and the new one takes its place.
     """
@@ -238,8 +238,8 @@ async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orde
 async def test_a_replacement_while_the_leader_assigns(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#8405 "KAFKA-9801: Still trigger rebalance when static member joins in CompletingRebalance phase"
 
-    The leader's assignment named the id of the one that was replaced meanwhile. The newcomer, which had another one, was given
-    nothing and stayed without partitions.
+    The leader's assignment contained the member id that had been replaced meanwhile. The new member, with another id, got
+    no partitions.
 
     Right: a replacement during the sync phase restarts the rebalance. The SyncGroup of the replaced member gets
     FENCED_INSTANCE_ID, that of the leader REBALANCE_IN_PROGRESS.
@@ -261,7 +261,8 @@ async def test_nobody_notices_who_is_back_at_once(cluster: RemoteCluster, app: s
     """confluentinc/librdkafka#2525 "Kip 345: Static group membership"
     robinhood/aiokafka#26 "Don't send leave request when running in KIP-345"
 
-    The rolling restart once more, on any broker: the same names, one after the other, the leader among them.
+    The rolling restart again, on any broker: members with the same instance ids restart one after the other, the leader
+    among them.
 
     Right: all members have the same partitions as before, in the same generation.
     """

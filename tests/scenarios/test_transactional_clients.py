@@ -66,8 +66,8 @@ def test_a_commit_that_comes_too_late_ends_the_producer(kafka_sync: Any) -> None
     """confluentinc/librdkafka#3297 "Transaction timeout can lead to non-recoverable INVALID_TXN_STATE error"
     confluentinc/librdkafka#3928 "Transactional client showing producer fenced error even when only a single producer is used"
 
-    There is one producer with that transactional id, and no other. After some hours it is told that it was fenced by a newer
-    one, and its application ends.
+    There is only one producer with that transactional id. After some hours it gets the error that a newer one has fenced
+    it, and its application ends.
 
     Right: the transaction took longer than `transaction.timeout.ms`. A client without KIP-890 gets the same error as if it
     was fenced. The error is fatal, and this producer cannot recover: close it, create a new one, and process the records
@@ -94,8 +94,8 @@ def test_a_consumer_waits_for_offsets_that_may_still_change(kafka_sync: Any) -> 
     """confluentinc/librdkafka#3265 "rd_kafka_OffsetFetchRequest should keep retrying till UNSTABLE_OFFSETS are not cleared"
     confluentinc/librdkafka#3272 "Retry fetching committed offsets indefinitely (#3265)"
 
-    A partition moves to another member while the offset of the former one is pending in its transaction. The new member asked
-    twice where to begin, and crashed.
+    A partition moves to another member while an offset of the former owner is pending in its transaction. The new member
+    fetched the offset twice, and crashed.
 
     Right: the client repeats the request until it succeeds, without an error for the application, and starts at the offset
     that is committed at the end. Here the transaction was aborted, so the records are processed again.
@@ -123,8 +123,8 @@ def test_a_member_that_was_put_out_aborts(kafka_sync: Any) -> None:
     """apache/iceberg#16366 "Kafka Connect: Tolerate CommitFailedException and InvalidProducerEpochException during rebalance"
     typelevel/fs2-kafka#897 "Use ConsumerGroupMetadata for offset commits for stronger semantics"
 
-    A member takes its partitions for its own and is no member any more. The commit of its offsets is refused, which is no
-    reason to end the whole connector: somebody else does that work.
+    A removed member still treats its partitions as its own. The commit of its offsets is refused, which is no reason to end
+    the whole connector: another member processes those records.
 
     Right: pass the consumer's group metadata together with the offsets. Then the commit of a zombie is refused, and the
     error says that the transaction must be aborted; the producer can be used again when the consumer has joined again.
@@ -150,9 +150,9 @@ async def test_a_zombie_of_aiokafka_takes_the_group_back(kafka: Cluster) -> None
     """aio-libs/aiokafka#844 "[QUESTION] Rebalance during transaction breaks exactly-once?"
     faust-streaming/faust#323 "Crash and duplicated events on rebalance with processing_guarantee="exactly_once""
 
-    A worker is slow, its partition moves to another one, and that one does the work and commits. Then the slow worker sends its
-    offsets: `send_offsets_to_transaction` of aiokafka takes the name of the group and says no member and no generation, so
-    nothing tells it that it is too late.
+    A worker is slow, its partition moves to another one, and that one processes the records and commits. Then the slow
+    worker sends its offsets: `send_offsets_to_transaction` of aiokafka sends the group id without member and generation, so
+    the broker cannot detect that it is too late.
 
     Right: the broker cannot recognise the zombie. Its transaction is committed, the output exists twice, and the group's
     committed offset goes back. As long as the client does not send member and generation (KIP-447), use one transactional

@@ -16,8 +16,8 @@ P0, P1 = ("orders", 0), ("orders", 1)
 async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, app: str, orders: str) -> None:
     """tulios/kafkajs#751 "Trying to commit offsets on rebalance"
 
-    A consumer is closed while a batch is being dealt with. The goodbye goes out at once, the commit of the batch afterwards,
-    and is answered UNKNOWN_MEMBER_ID: "the coordinator is not aware of this member". Each deployment repeats records.
+    A consumer is closed while it processes a batch. It sends LeaveGroup at once and the commit of the batch afterwards,
+    which gets UNKNOWN_MEMBER_ID: "the coordinator is not aware of this member". Records are read again at each deployment.
 
     Right: a member that has left is unknown to the coordinator. A client that is closed stops fetching, commits, and
     leaves, in this order.
@@ -43,8 +43,8 @@ async def test_a_commit_after_the_goodbye_is_not_taken(cluster: RemoteCluster, a
 async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: str, orders: str) -> None:
     """IBM/sarama#2118 "Unable to commit offset during rebalancing but messages are consumed and processed"
 
-    The member is out of its group, and each of its commits fails with UNKNOWN_MEMBER_ID. Yet its handler is fed from what was
-    fetched before. For a long time two consumers do the same work.
+    The member was removed from its group, and each of its commits fails with UNKNOWN_MEMBER_ID. But its handler still gets
+    records that were fetched before. For a long time two consumers process the same records.
 
     Right: whichever request gets UNKNOWN_MEMBER_ID, the client stops reading, reports the partitions as lost, and joins as
     a new member. Nothing of the commit is stored.
@@ -68,8 +68,8 @@ async def test_who_is_out_is_told_and_begins_anew(cluster: RemoteCluster, app: s
 async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: RemoteCluster, app: str, orders: str) -> None:
     """faust-streaming/faust#94 "IllegalStateError causes consumer crash when commit is pending and a rebalance happens"
 
-    Between the decision to commit and the commit there is a rebalance. One of the partitions went to somebody else, the
-    client finds that it is not assigned, raises IllegalStateError, and the worker dies.
+    There is a rebalance between the decision to commit and the commit. One of the partitions has another owner now, the
+    client finds that it is not assigned, raises IllegalStateError, and the worker ends.
 
     Right: when it sends a commit, a client leaves out the partitions that it no longer has, without an error. The client
     has to check that: the coordinator accepts a commit of any member of the generation for any partition.
@@ -87,7 +87,7 @@ async def test_the_coordinator_does_not_ask_who_owns_a_partition(cluster: Remote
 async def test_the_coordinator_compares_no_offsets(cluster: RemoteCluster, app: str, orders: str) -> None:
     """twmb/franz-go#689 "reverted offset commit in kafka"
 
-    A commit that its client had given up comes in over its old connection, after newer ones over a new connection.
+    A commit that timed out at the client arrives over the old connection, after newer commits over a new connection.
 
     Right: the coordinator accepts it. It checks only the member id and the generation.
     """
@@ -104,9 +104,9 @@ async def test_the_coordinator_compares_no_offsets(cluster: RemoteCluster, app: 
 async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> None:
     """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
 
-    The client finds out by itself that its session is over, forgets who it was, and revokes its partitions. The commit that
-    goes with a revocation is sent all the same, with no member id. A dynamic member is told that it is unknown; a static one
-    that it is fenced, which ends it.
+    The client itself notices that its session is over, forgets its member id, and revokes its partitions. It still sends
+    the commit of a revocation, without a member id. A dynamic member gets UNKNOWN_MEMBER_ID; a static one is fenced, which
+    ends it.
 
     Right: lost partitions are reported as lost, without a commit for them. The member joins again and continues.
     """
@@ -128,7 +128,7 @@ async def test_nothing_is_committed_for_a_lost_assignment(kafka: Cluster) -> Non
 async def test_a_static_member_that_forgets_its_id_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#5585 "fix: Don't commit offsets of a lost assignment"
 
-    The coordinator's side of it: why a commit without an id is fatal for a static member.
+    The coordinator's side of it: why a commit without a member id is fatal for a static member.
 
     Right: a request with an instance id and another member id than that instance has is refused with FENCED_INSTANCE_ID.
     This includes an empty member id.
@@ -149,8 +149,8 @@ async def test_a_stranger_commits_only_while_nobody_is_there(cluster: RemoteClus
     IllegalStateError"
     confluentinc/confluent-kafka-python#628 "Periodic UNKNOWN_MEMBER_ID error when resetting offsets"
 
-    A consumer that was given its partitions by hand commits under the name of a group in which others subscribe. It is told
-    UNKNOWN_MEMBER_ID, does what a member does then, and ends with an IllegalStateError that explains nothing.
+    A consumer with manually assigned partitions commits with the id of a group that has members. It gets UNKNOWN_MEMBER_ID,
+    reacts like a member, and ends with an IllegalStateError that explains nothing.
 
     Right: while a group has no members, any client may commit offsets to it; otherwise only its members may. A consumer
     that is not a member raises an error for the failed commit, and does not try to join.
@@ -171,9 +171,9 @@ async def test_a_topic_that_is_gone_spoils_only_its_own_commit(cluster: RemoteCl
     """aio-libs/aiokafka#1095 "UnknownTopicOrPartitionError cause infinite loop inside … commit_offsets function"
     apache/kafka#23213 "KAFKA-20959: Skip deleted-topic auto-commit retries before rebalance"
 
-    A topic of the subscription is deleted. Commits for it are answered UNKNOWN_TOPIC_OR_PARTITION, which counts as an error
-    that goes away, and the client tries for ever; in Java before each JoinGroup, so that the rebalance in which the topic
-    would be dropped never comes.
+    A subscribed topic is deleted. Commits for it get UNKNOWN_TOPIC_OR_PARTITION, which counts as a retriable error, and the
+    client repeats them for ever; in Java before each JoinGroup, so that the rebalance that would drop the topic never
+    starts.
 
     Right: the error is returned per partition, and offsets of other topics are stored. A client repeats the commit for a
     limited time and then drops the topic; a failed commit does not keep it from joining.

@@ -51,9 +51,9 @@ async def test_a_refused_sync_leaves_one_owner_for_each_partition(kafka: Cluster
     apache/kafka#11451 "KAFKA-13419: Only reset generation ID when ILLEGAL_GENERATION error"
     apache/kafka#12348 "KAFKA-14016: Revoke more partitions than expected in Cooperative rebalance"
 
-    A cooperative member joins generation 3, is late with its SyncGroup and is told REBALANCE_IN_PROGRESS. It joins again and
-    says it owns what it had in generation 2, though somebody else was given a part of that meanwhile: the leader found two
-    owners. The first remedy, to forget the generation, made everybody give up everything, and was taken back.
+    A cooperative member joins generation 3, is late with its SyncGroup and gets REBALANCE_IN_PROGRESS. It joins again and
+    reports the partitions of generation 2 as owned, although some of them have another owner by now: the leader found two
+    owners. The first fix, to forget the generation, made all members revoke everything, and was reverted.
 
     Right: at the end each partition has one owner, none had two at the same time, and no member lost a partition that did
     not move.
@@ -79,8 +79,9 @@ async def test_the_claim_of_the_later_generation_wins(kafka: Cluster) -> None:
     """apache/kafka#10985 "KAFKA-12984: make AbstractStickyAssignor resilient to invalid input, utilize generation in
     cooperative, and fix assignment bug"
 
-    A zombie comes back and claims what went to another one meanwhile. The leader's assignor found a partition with two owners
-    and threw, again and again; or it believed both, and took partitions from the right one.
+    A zombie returns and reports partitions as owned that have another owner by now. The leader's assignor found a partition
+    with two owners and threw an exception, again and again; or it believed both, and took partitions from the rightful
+    owner.
 
     Right: the coordinator passes the owned partitions to the leader unchanged, and the leader's assignor uses those of the
     latest generation. The rightful owner is not affected.
@@ -106,8 +107,8 @@ async def test_two_equal_claims_are_believed_of_nobody(kafka: Cluster) -> None:
     cooperative, and fix assignment bug"
     apache/kafka#13550 "KAFKA-14639: A single partition may be revoked and assign during a single round of rebalance"
 
-    Two members say, as of the same generation, that they own the same partition. Believing either may be wrong, and an
-    assignor that throws leaves the whole group without an assignment.
+    Two members report, with the same generation, that they own the same partition. Believing either may be wrong, and an
+    assignor that throws an exception leaves the whole group without an assignment.
 
     Right: the assignor treats the partition as free. At the end each partition has one owner, and no member gets a
     partition before the previous owner has revoked it.
@@ -127,8 +128,8 @@ async def test_new_partitions_find_an_owner(kafka: Cluster) -> None:
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     tulios/kafkajs#133 "Trigger rebalance if partitions change after metadata update"
 
-    A topic grows. Producers write to the new partitions at once; the group does not notice until somebody joins, which may
-    be weeks later, and with `latest` what came meanwhile is never read.
+    A topic gets more partitions. Producers write to them at once; the group does not notice until a member joins, which may
+    be weeks later, and with `latest` the records written until then are never read.
 
     Right: under the classic protocol the coordinator does not react to new partitions. The leader notices them within
     `metadata.max.age.ms` and joins again; after that each partition has an owner.
@@ -149,8 +150,8 @@ async def test_partitions_that_come_while_the_leader_assigns(kafka: Cluster) -> 
     """dpkp/kafka-python#701 "KAFKA-3117: handle metadata updates during consumer rebalance"
     apache/kafka#1247 "KAFKA-3117: handle metadata updates during consumer rebalance"
 
-    The topic grows while the group rebalances: the leader assigns by what it knew when it joined, and when it looks at the
-    new metadata afterwards it takes them for what it has assigned.
+    The topic grows while the group rebalances: the leader computes the assignment from the metadata that it had when it
+    joined, and later assumes that it was computed from the new metadata.
 
     Right: the leader compares new metadata with the metadata that it used for the assignment, and joins again.
     """
@@ -174,8 +175,8 @@ async def test_a_leader_that_knew_too_little_assigns_again(cluster: RemoteCluste
     """aio-libs/aiokafka#118 "Another racing in Coordinator"
     aio-libs/aiokafka#108 "Metadata change can trigger 2 rebalances in a rare case"
 
-    The subscription changes, and a rebalance starts before the metadata has come: the leader knows no partitions of the new
-    topic and gives nobody any. Nothing ever corrects it.
+    The subscription changes, and a rebalance starts before the client has the new metadata: the leader knows no partitions
+    of the new topic and assigns none. Nothing ever corrects that.
 
     Right: after the assignment the leader checks the metadata again, and joins again if it has changed. A JoinGroup of the
     leader starts a rebalance of a Stable group even if it contains no change.
@@ -198,7 +199,8 @@ async def test_living_members_see_a_topic_that_comes_later(cluster: RemoteCluste
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     aio-libs/aiokafka#118 "Another racing in Coordinator"
 
-    The same without a test that tells the leader when to look: a topic is created after the group has formed, and grows.
+    The same without a test that makes the leader refresh its metadata: a topic is created after the group has formed, and
+    grows.
 
     Right: the current leader refreshes its metadata by itself, and at the end each partition has one owner.
     """
