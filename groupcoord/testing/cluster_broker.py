@@ -155,7 +155,7 @@ class ClusterBroker:
         )
 
     async def reconnect(self, peer: int | str) -> None:
-        """End a ``cut_off``: requests of clients are answered, replication goes on, and it gets the metadata that it missed."""
+        """End a ``cut_off``: requests of clients are handled, replication resumes, and it gets the metadata that it missed."""
         await self._engine.change_broker(
             self.id,
             f"reconnect {peer} to",

@@ -44,7 +44,7 @@ class ControllerHandle:
         await self._change("kill", ControllerNode.kill)
 
     async def start(self) -> None:
-        """Start it again after ``kill``, in the next epoch: requests that waited are answered, and brokers get new sessions."""
+        """Start it again after ``kill``, in the next epoch: waiting requests are handled, and brokers get new sessions."""
         await self._change("start", ControllerNode.start)
 
     async def pause(self) -> None:
@@ -52,7 +52,7 @@ class ControllerHandle:
         await self._change("pause", ControllerNode.pause)
 
     async def resume(self) -> None:
-        """End a ``pause``, in the same epoch: requests that waited are answered."""
+        """End a ``pause``, in the same epoch: waiting requests are handled."""
         await self._change("resume", ControllerNode.resume)
 
     async def _change(self, action: str, act: Callable[[ControllerNode, HandlerContext], None]) -> None:

@@ -550,7 +550,7 @@ class SyncClusterBroker(SyncProxy):
         """
 
     def reconnect(self, peer: int | str) -> None:
-        """End a ``cut_off``: requests of clients are answered, replication goes on, and it gets the metadata that it missed."""
+        """End a ``cut_off``: requests of clients are handled, replication resumes, and it gets the metadata that it missed."""
 
     def wait_fenced(self, *, timeout: float | None = None) -> None:
         """Wait until the controller has fenced the broker."""
@@ -583,13 +583,13 @@ class SyncControllerHandle(SyncProxy):
         """Kill it, as SIGKILL does."""
 
     def start(self) -> None:
-        """Start it again after ``kill``, in the next epoch: requests that waited are answered, and brokers get new sessions."""
+        """Start it again after ``kill``, in the next epoch: waiting requests are handled, and brokers get new sessions."""
 
     def pause(self) -> None:
         """Suspend it until ``resume``, as SIGSTOP does: it decides nothing."""
 
     def resume(self) -> None:
-        """End a ``pause``, in the same epoch: requests that waited are answered."""
+        """End a ``pause``, in the same epoch: waiting requests are handled."""
 
 class SyncGroupHandle(SyncProxy):
     """The group called ``name``, whether it exists or not. Every wait takes ``timeout`` (seconds; 10 unless given)

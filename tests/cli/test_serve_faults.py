@@ -68,7 +68,7 @@ def test_a_rule_ends_a_broker_behind_its_answer(tmp_path: Path) -> None:
         assert parse_response(HEARTBEAT, HEARTBEAT.max_version, answer)[1].error_code
         server.send_signal(signal.SIGTERM)
         _, log = server.communicate(timeout=PATIENCE_SECONDS)
-    assert "fault by faults.yaml rule 1: Heartbeat of m is answered, and then its broker is killed" in log
+    assert "fault by faults.yaml rule 1: Heartbeat of m gets its response, and then its broker is killed" in log
     assert "broker 1 is stopped" in log
 
 

@@ -36,7 +36,7 @@ async def kill_controller(cluster: Target) -> Controller:
 
 @controller.post("/controller/start", summary="Start the controller again", responses=CONFLICT)
 async def start_controller(cluster: Target) -> Controller:
-    """After a kill, in the next epoch: requests that waited are answered, and the sessions of brokers start anew."""
+    """After a kill, in the next epoch: waiting requests are handled, and the sessions of brokers start anew."""
     return await _done(cluster, ControllerHandle.start)
 
 

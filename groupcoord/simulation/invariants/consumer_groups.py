@@ -146,7 +146,7 @@ class ToldOwners(ConsumerGroupInvariant):
 
 class OnlySubscribed(ConsumerGroupInvariant):
     """A member of a consumer group is never assigned a partition of a topic to which it is not subscribed. The
-    subscription is that of this heartbeat or, if it has none, of the last answered heartbeat that had one."""
+    subscription is that of this heartbeat or, if it has none, of the last heartbeat with one that got a response."""
 
     name = "only-subscribed"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})

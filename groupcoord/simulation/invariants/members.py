@@ -208,7 +208,7 @@ class SessionTimeouts(Invariant):
 
 class OneResponse(Invariant):
     """Every response belongs to one request without a response. At the end no process waits for one: a client times out
-    requests that Kafka never answers (a JoinGroup that was replaced by another, the SyncGroup of a removed member)."""
+    requests to which Kafka never responds (a JoinGroup that was replaced by another, the SyncGroup of a removed member)."""
 
     name = "one-response"
 

@@ -122,9 +122,9 @@ class FaultActionType(NamedTuple):
 
 ASKED, HANDLED, ANSWERED = "asked", "handled", "answered"
 MOMENTS: Mapping[str, str] = {
-    ASKED: "is asked, and before that is handled {0}",
-    HANDLED: "is handled, and before it is answered {0}",
-    ANSWERED: "is answered, and then {0}",
+    ASKED: "arrives, and before it is handled {0}",
+    HANDLED: "is handled, and before its response is sent {0}",
+    ANSWERED: "gets its response, and then {0}",
 }
 """The moments at which an action can be applied to a broker, with the text for FaultInjected."""
 
@@ -217,67 +217,75 @@ ACTION_TYPES: Mapping[str, FaultActionType] = {
             needs_answer=True,
         ),
         _on_answer(
-            "refuse_answer", _CODE, "handle the request, and respond with that error instead", "is handled and told {0}"
+            "refuse_answer",
+            _CODE,
+            "handle the request, and respond with that error instead",
+            "is handled, but gets {0}",
         ),
         FaultActionType("delay", _MS, "handle the request after that time", "is handled {0} ms late"),
         _on_answer(
             "delay_answer",
             _MS,
             "handle the request, and respond after that time",
-            "is handled and answered {0} ms late",
+            "is handled, and gets its response {0} ms late",
         ),
         FaultActionType("drop", None, "neither handle the request nor respond, as if it was lost", "is lost"),
         _on_answer(
             "drop_answer",
             None,
             "handle the request and never respond, as if the response was lost",
-            "is handled and its answer lost",
+            "is handled, but its response is lost",
         ),
-        FaultActionType("disconnect", None, "close the connection; the request is not handled", "is hung up on"),
+        FaultActionType(
+            "disconnect",
+            None,
+            "close the connection; the request is not handled",
+            "is not handled, and its connection is closed",
+        ),
         _on_answer(
             "disconnect_answer",
             None,
             "handle the request, and close the connection instead of responding",
-            "is handled and hung up on",
+            "is handled, but its connection is closed",
         ),
         FaultActionType("hold", None, "handle the request when the test releases it", "is held"),
         _on_answer(
             "hold_answer",
             None,
             "handle the request, and respond when the test releases it",
-            "is handled and its answer held",
+            "is handled, and its response is held",
         ),
         FaultActionType(
             "answer",
             _ANSWER,
             "respond with the result of the function; the request is not handled",
-            "is answered by the rule",
+            "gets a response of the rule",
             needs_answer=True,
         ),
         _on_answer(
             "after",
             _EDIT,
             "handle the request, and when its response is ready send the result of the function instead",
-            "is answered what the rule makes of its answer",
+            "is handled, and gets a response changed by the rule",
         ),
         _on_answer(
             "hide_topic",
             None,
             "handle a Metadata or DescribeTopicPartitions, and respond as if the broker's metadata lacks the rule's `topic`",
-            "is answered by a broker that does not know the topic yet",
+            "gets a response without the topic",
         ),
         _on_answer(
             "shrink_isr",
             _BROKER,
             "handle a Metadata or DescribeTopicPartitions, and remove this broker from the ISR of the rule's `topic`, or of "
             "every topic, in the response",
-            "is answered with an ISR without broker {0}",
+            "gets an ISR without broker {0}",
         ),
         _on_answer(
             "corrupt",
             _HOW,
             "handle the request, and damage the bytes of its response",
-            "is answered with damaged bytes ({0})",
+            "gets a response with damaged bytes ({0})",
         ),
         _on_broker("kill_broker", None, "kill a broker, as SIGKILL does", "{broker} is killed"),
         _on_broker("stop_broker", None, "shut a broker down cleanly, as SIGTERM does", "{broker} is stopped"),

@@ -152,12 +152,12 @@ def test_a_verb_with_its_argument() -> None:
         ("refuse", ErrorCode.NOT_COORDINATOR, ".refuse('NOT_COORDINATOR')", "is refused with NOT_COORDINATOR"),
         ("refuse", 16, ".refuse('NOT_COORDINATOR')", "is refused with NOT_COORDINATOR"),
         ("refuse", 999, ".refuse(999)", "is refused with UNKNOWN_999"),
-        ("refuse_answer", -1, ".refuse_answer('UNKNOWN_SERVER_ERROR')", "is handled and told UNKNOWN_SERVER_ERROR"),
+        ("refuse_answer", -1, ".refuse_answer('UNKNOWN_SERVER_ERROR')", "is handled, but gets UNKNOWN_SERVER_ERROR"),
         ("delay", 20, ".delay(20)", "is handled 20 ms late"),
         ("drop", None, ".drop()", "is lost"),
-        ("corrupt", "crc", ".corrupt('crc')", "is answered with damaged bytes (CRC)"),
-        ("answer", named, ".answer(named)", "is answered by the rule"),
-        ("after", max, ".after(max)", "is answered what the rule makes of its answer"),
+        ("corrupt", "crc", ".corrupt('crc')", "gets a response with damaged bytes (CRC)"),
+        ("answer", named, ".answer(named)", "gets a response of the rule"),
+        ("after", max, ".after(max)", "is handled, and gets a response changed by the rule"),
     ]
     for name, argument, text, event_text in cases:
         action = FaultAction(name, argument)

@@ -57,7 +57,7 @@ async def test_a_leader_dies_before_it_has_handled_what_it_is_asked() -> None:
         assert await told(await produce(kafka, leader, acks=1)) == "the connection is closed"
         assert (kafka.broker(leader).state, set(ends(kafka).values())) == ("stopped", {0})
         event = kafka.trace.of(FaultInjected).one()
-        assert event.action == "is asked, and before that is handled its broker is killed"
+        assert event.action == "arrives, and before it is handled its broker is killed"
 
 
 async def loses_the_record(kafka: gc.Cluster, moment: str) -> str:
@@ -126,7 +126,7 @@ async def test_another_broker_than_the_one_that_is_asked() -> None:
         assert await told(await produce(kafka, leader)) == "NONE"
         assert kafka.broker(follower).state == "stopped"
         assert kafka.trace.of(FaultInjected).one().action == (
-            f"is handled, and before it is answered broker {follower} is killed"
+            f"is handled, and before its response is sent broker {follower} is killed"
         )
 
 
@@ -137,7 +137,7 @@ async def test_a_leader_is_cut_off_from_the_controller_and_does_not_know_it() ->
         assert await told(await produce(kafka, leader, acks=1)) == "NONE"
         assert str(kafka.broker(leader).condition) == "running, cut off from the controller"
         assert kafka.trace.of(FaultInjected).one().action == (
-            "is asked, and before that is handled its broker is cut off from the controller"
+            "arrives, and before it is handled its broker is cut off from the controller"
         )
 
 

@@ -31,7 +31,7 @@ def blocks(language: str) -> list[str]:
         (1, "used: [0, 2]\n"),
         (2, "held: app-2\n"),
         (3, "espresso [2, 2, 3, 1]\n"),
-        (4, "told nothing\n2 espressos\n"),
+        (4, "no response\n2 espressos\n"),
     ],
     ids=["first-example", "used", "hold", "races", "brokers"],
 )

@@ -41,9 +41,7 @@ class TestHiddenTopic:
         assert shown(hidden) == [("bills", 0, 1), ("orders", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
         assert shown(world.ask(Metadata, by_name("orders")).answer) == [("orders", 0, 3)]
         (told,) = world.told(FaultInjected)
-        assert told.text() == (
-            "fault by rule 1: Metadata of c is answered by a broker that does not know the topic yet"
-        )
+        assert told.text() == ("fault by rule 1: Metadata of c gets a response without the topic")
 
     def test_it_is_answered_as_a_topic_that_does_not_exist(self, world: World) -> None:
         missing = world.ask(Metadata, by_name("tea")).answer
@@ -114,4 +112,4 @@ class TestShrunkIsr:
         world.when(Metadata, topic="orders").shrink_isr(leader)
         assert world.ask(Metadata, by_name("orders")).answer == before  # a lone broker leads everything
         (told,) = world.told(FaultInjected)
-        assert told.text() == f"fault by rule 1: Metadata of c is answered with an ISR without broker {leader}"
+        assert told.text() == f"fault by rule 1: Metadata of c gets an ISR without broker {leader}"
