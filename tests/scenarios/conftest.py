@@ -1,4 +1,4 @@
-"""The fixture ``cluster``, on which scenarios run; those that need a clock or faults use the plugin's ``kafka`` instead."""
+"""The fixture ``cluster`` of scenarios that need neither a clock nor faults; the others use the plugin's ``kafka``."""
 
 import os
 from collections.abc import AsyncIterator
@@ -22,13 +22,13 @@ def _suffix() -> str:
 
 @pytest.fixture
 def orders(_suffix: str) -> str:
-    """The name of a topic, in this test alone."""
+    """The name of a topic that only this test uses."""
     return f"orders-{_suffix}"
 
 
 @pytest.fixture
 def app(_suffix: str) -> str:
-    """The name of a group, in this test alone."""
+    """The name of a group that only this test uses."""
     return f"app-{_suffix}"
 
 
@@ -45,6 +45,6 @@ def _address(request: pytest.FixtureRequest) -> str:
 
 @pytest_asyncio.fixture
 async def cluster(_address: str) -> AsyncIterator[RemoteCluster]:
-    """A broker at the other end of a socket: groupcoord's, and a real Kafka if ``-m real_kafka`` asks for it."""
+    """A broker that is reached over a socket: groupcoord's, or with ``-m real_kafka`` a real Kafka."""
     async with RemoteCluster(_address) as remote:
         yield remote

@@ -29,7 +29,7 @@ _PROBES = 2_000
 
 
 class ConsumerMember:
-    """One member. It remembers what it is told, unless an answer is ``lost``, and gives back nothing before ``report``."""
+    """One member. It applies each response unless that is ``lost``, and revokes nothing before ``report``."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class ConsumerMember:
 
     @property
     def numbers(self) -> list[int]:
-        """The partitions that it was told to have, in order; for stories of one topic."""
+        """The numbers of its assigned partitions, in order; for scenarios with one topic."""
         return sorted(number for numbers in self.assigned.values() for number in numbers)
 
     async def ask(
         self, *, lost: bool = False, version: int | None = None, **said: Any
     ) -> ConsumerGroupHeartbeatResponse:
-        """A heartbeat with what is ``said``; its answer may get ``lost``."""
+        """Send a heartbeat with the fields ``said``; if ``lost``, ignore its response."""
         fields = {"member_epoch": self.epoch, "instance_id": self.instance_id, **said}
         request = ConsumerGroupHeartbeatRequest(**{"group_id": self.group, "member_id": self.member_id, **fields})
         answer: ConsumerGroupHeartbeatResponse = await self.cluster.ask_coordinator(self.group, request, limit=version)
@@ -72,7 +72,7 @@ class ConsumerMember:
     async def join(
         self, *, lost: bool = False, version: int | None = None, **said: Any
     ) -> ConsumerGroupHeartbeatResponse:
-        """The first heartbeat, which says everything."""
+        """Send the first heartbeat, which has all fields."""
         everything = {
             "member_epoch": 0,
             "rebalance_timeout_ms": self.rebalance_timeout_ms,
@@ -82,31 +82,32 @@ class ConsumerMember:
         return await self.ask(lost=lost, version=version, **{**everything, **said})
 
     async def heartbeat(self, **said: Any) -> ErrorCode:
-        """A heartbeat that says nothing new: what the member owns, it still owns."""
+        """Send a heartbeat without changes: the owned partitions stay the same."""
         return ErrorCode((await self.ask(**said)).error_code)
 
     def owns(self) -> tuple[TopicPartitions, ...]:
-        """What it was told to have, as it says that it owns it."""
+        """Its assigned partitions, in the form of the owned partitions of a request."""
         return tuple(TopicPartitions(topic_id=each, partitions=numbers) for each, numbers in self.assigned.items())
 
     async def report(self, **said: Any) -> ErrorCode:
-        """A heartbeat that says: I own what I was told to have, and have given back everything else."""
+        """Send a heartbeat that reports exactly the assigned partitions as owned: all others are revoked."""
         return ErrorCode((await self.ask(topic_partitions=self.owns(), **said)).error_code)
 
     async def leave(self, epoch: int = -1) -> ErrorCode:
-        """Leave: for good, or with an epoch of -2 for now."""
+        """Leave for good, or temporarily with the epoch -2."""
         return ErrorCode((await self.ask(member_epoch=epoch, lost=True)).error_code)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int], *, epoch: int | None = None, version: int = OFFSET_COMMIT_BY_NAME
     ) -> dict[TopicPartition, ErrorCode]:
-        """OffsetCommit, with its epoch or another one."""
+        """Send OffsetCommit, with its epoch or another one."""
         sent = self.epoch if epoch is None else epoch
         request = offset_commit_request(self.group, sent, self.member_id, self.instance_id, offsets)
         return commit_errors(await self.cluster.ask_coordinator(self.group, request, limit=version))
 
     async def committed(self, partition: TopicPartition, *, epoch: int | None = None) -> tuple[ErrorCode, int | None]:
-        """OffsetFetch, with its epoch or another one: the error of the group, and the offset if there is none."""
+        """Send OffsetFetch, with its epoch or another one; returns the error of the group, and the offset if there is
+        none."""
         topic = OffsetFetchRequestTopics(name=partition[0], partition_indexes=(partition[1],))
         sent = self.epoch if epoch is None else epoch
         asked = OffsetFetchRequestGroup(
@@ -121,7 +122,7 @@ class ConsumerMember:
 
 
 async def assigns_at_once(cluster: RemoteCluster, group: str) -> None:
-    """``group`` computes its assignment with each change, and not once a second as it does by default."""
+    """Make ``group`` compute its assignment at each change, and not at most once a second as by default."""
     change = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=0, value="0")
     resource = AlterConfigsResource(resource_type=_GROUP_RESOURCE, resource_name=group, configs=(change,))
     answer = await cluster.ask_coordinator(group, IncrementalAlterConfigsRequest(resources=(resource,)))
@@ -130,10 +131,10 @@ async def assigns_at_once(cluster: RemoteCluster, group: str) -> None:
 
 
 async def _until_coordinator_knows_all(cluster: RemoteCluster, group: str) -> None:
-    """Wait until the coordinator of ``group`` knows the topics and configurations that there are.
+    """Wait until the coordinator of ``group`` knows all topics and configurations.
 
-    A real one hears of them in their order, some time after the broker does: when it knows a topic that is made last, it knows
-    the rest. Members of other groups of its partition of the offsets topic ask for that.
+    A real coordinator learns of them in order, some time after the broker: when it knows a topic that was created last, it
+    knows the rest. Members of other groups in the same partition of ``__consumer_offsets`` test that.
     """
     topic = f"{group}-last"
     await cluster.create_topic(topic)
@@ -149,14 +150,14 @@ async def _until_coordinator_knows_all(cluster: RemoteCluster, group: str) -> No
 
 
 async def described(cluster: RemoteCluster, group: str) -> DescribedGroup:
-    """What ConsumerGroupDescribe says."""
+    """The group in the response to ConsumerGroupDescribe."""
     answer = await cluster.ask_coordinator(group, ConsumerGroupDescribeRequest(group_ids=(group,)))
     found: DescribedGroup = answer.groups[0]
     return found
 
 
 async def settled(*members: ConsumerMember) -> None:
-    """All of them heartbeat in turn, each giving back what it has to, until the group is stable."""
+    """Send heartbeats of all members in turn, in which each revokes what it has to, until the group is stable."""
     first = members[0]
     for _ in range(_ROUNDS):
         for member in members:
@@ -167,7 +168,7 @@ async def settled(*members: ConsumerMember) -> None:
 
 
 async def joined(cluster: RemoteCluster, group: str, topic: str, *names: str) -> list[ConsumerMember]:
-    """Members of a new group, one after the other, each with what it is to have."""
+    """The members of a new group, which join one after the other, each with its assignment."""
     await assigns_at_once(cluster, group)
     members: list[ConsumerMember] = []
     for name in names:

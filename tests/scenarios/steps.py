@@ -9,7 +9,7 @@ from groupcoord.testing import KafkaCluster, ManualMember
 
 
 async def gather(*asked: Awaitable[Any]) -> list[Any]:
-    """The answers, none of which is a refusal."""
+    """The responses, in order. Raises AssertionError if one of them has an error."""
     responses = [await each for each in asked]
     for response in responses:
         assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code).name
@@ -17,7 +17,7 @@ async def gather(*asked: Awaitable[Any]) -> list[Any]:
 
 
 async def joined(kafka: KafkaCluster, leader: ManualMember, *others: ManualMember) -> list[JoinGroupResponse]:
-    """A new group: ``leader`` alone in generation 1, then all in generation 2, in which nobody has synced yet."""
+    """Form a new group: ``leader`` alone in generation 1, then all in generation 2, before any SyncGroup."""
     await leader.rejoin()
     joining = [other.join() for other in others]
     # If the leader came back before the last of them was a member, the generation would begin without that one.
@@ -28,13 +28,14 @@ async def joined(kafka: KafkaCluster, leader: ManualMember, *others: ManualMembe
 
 
 async def together(kafka: KafkaCluster, leader: ManualMember, *others: ManualMember) -> None:
-    """A new group: ``leader`` alone in generation 1, then all in generation 2, each with what it was assigned."""
+    """Form a new group: ``leader`` alone in generation 1, then all in generation 2, each with its assignment."""
     await joined(kafka, leader, *others)
     await gather(*[member.sync() for member in (*others, leader)])
 
 
 async def enters(kafka: KafkaCluster, newcomer: ManualMember, *present: ManualMember) -> None:
-    """``newcomer`` comes to those who are ``present``, the leader first: one generation on, each with what it was assigned."""
+    """``newcomer`` joins the members ``present``, of which the first is the leader; all have their assignment in the next
+    generation."""
     joining = newcomer.join()
     await _becomes(kafka, newcomer.group, members=len(present) + 1)
     await gather(*[member.join() for member in present], joining)
@@ -42,7 +43,7 @@ async def enters(kafka: KafkaCluster, newcomer: ManualMember, *present: ManualMe
 
 
 async def again(kafka: KafkaCluster, leader: ManualMember, *followers: ManualMember) -> None:
-    """The same members, one generation on."""
+    """Rebalance the same members: all have their assignment in the next generation."""
     joining = leader.join()
     # In a stable group, the same JoinGroup once more starts nothing if a follower sends it: the leader's comes first.
     await kafka.group(leader.group).wait_rebalancing()

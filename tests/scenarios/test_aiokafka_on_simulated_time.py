@@ -21,7 +21,7 @@ P0, P1 = Partition("orders", 0), Partition("orders", 1)
 
 @asynccontextmanager
 async def reading(kafka: Cluster, client_id: str, **settings: Any) -> AsyncIterator[tuple[AIOKafkaConsumer, Any]]:
-    """A consumer of the group ``app``, and the task in which its user waits for a record."""
+    """A consumer of the group ``app``, and the task in which its application waits for a record."""
     settings = {"group_id": "app", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 30_000, **settings}
     async with AIOKafkaConsumer("orders", bootstrap_servers=kafka.address, client_id=client_id, **settings) as consumer:
         record = asyncio.create_task(consumer.getone())

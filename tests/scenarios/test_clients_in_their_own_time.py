@@ -217,7 +217,7 @@ def test_a_restart_is_no_rebalance(kafka_sync: Any) -> None:
 
 
 def first_by_confluent(kafka_sync: Any) -> bytes | None:
-    """The first record that a new confluent-kafka reads; what is said before it is only told, and not a record."""
+    """The first record that a new confluent-kafka consumer reads; messages before it are errors, and are skipped."""
     with confluent(kafka_sync) as consumer:
         for _ in range(PATIENCE // 4):
             message = consumer.poll(0.05)
@@ -227,7 +227,7 @@ def first_by_confluent(kafka_sync: Any) -> bytes | None:
 
 
 def first_by_kafka_python(kafka_sync: Any) -> bytes | None:
-    """The first record that a new kafka-python reads."""
+    """The first record that a new kafka-python consumer reads."""
     settings = {"bootstrap_servers": kafka_sync.address, "group_id": "app", "auto_offset_reset": "earliest"}
     consumer = kafka_python.KafkaConsumer("orders", consumer_timeout_ms=10_000, **settings)
     try:

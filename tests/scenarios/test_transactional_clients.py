@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.kafka(topics={"
 
 @contextmanager
 def transactional(kafka_sync: Any, transactional_id: str) -> Iterator[Producer]:
-    """A producer that has its epoch, and ten seconds for each transaction."""
+    """An initialised transactional producer, with a transaction timeout of ten seconds."""
     settings = {
         "bootstrap.servers": kafka_sync.address,
         "transactional.id": transactional_id,
@@ -37,7 +37,7 @@ def transactional(kafka_sync: Any, transactional_id: str) -> Iterator[Producer]:
 
 @contextmanager
 def consuming(kafka_sync: Any, **settings: Any) -> Iterator[Consumer]:
-    """A consumer of the group ``app`` for what is committed."""
+    """A read-committed consumer of the group ``app``."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka_sync.address,
@@ -56,7 +56,7 @@ def consuming(kafka_sync: Any, **settings: Any) -> Iterator[Consumer]:
 
 
 def write(producer: Producer, value: bytes) -> None:
-    """A record of a transaction that begins with it."""
+    """Begin a transaction and produce a record in it."""
     producer.begin_transaction()
     producer.produce("orders", value)
     assert producer.flush(PATIENCE_S) == 0

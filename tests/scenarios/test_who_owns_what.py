@@ -17,7 +17,7 @@ COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": 
 
 
 def had_by_two(kafka: Cluster) -> set[TopicPartition]:
-    """The partitions that two users had at the same time, by what their callbacks were told."""
+    """The partitions that two applications had at the same time, according to their callbacks."""
     owners: dict[TopicPartition, str] = {}
     twice = set()
     for told in kafka.trace.of(PartitionsTold):
@@ -32,7 +32,7 @@ def had_by_two(kafka: Cluster) -> set[TopicPartition]:
 async def keep_up(kafka: Cluster, member: ManualMember) -> None:
     """Join and sync until there is no rebalance any more; the others hear of one when they heartbeat, every 3 s.
 
-    Who was not given all that it had said it owns gives that up and joins once more.
+    A member that is not assigned all its owned partitions revokes the others and joins again.
     """
     for _ in range(5):
         owned = member.assigned

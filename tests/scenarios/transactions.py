@@ -27,7 +27,7 @@ _BYTES = 1 << 20
 
 
 async def patiently(step: Callable[[], Awaitable[Any]]) -> Any:
-    """The answer to ``step``, which is taken again after retriable errors, as clients do: CONCURRENT_TRANSACTIONS is one."""
+    """The response to ``step``, which is repeated after retriable errors such as CONCURRENT_TRANSACTIONS."""
     return await poll(
         step,
         lambda answer: not ErrorCode(answer.error_code).retriable,
@@ -37,25 +37,25 @@ async def patiently(step: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def begun(producer: ManualProducer, **how: Any) -> None:
-    """``producer`` has its epoch; a transaction that was open is aborted."""
+    """Initialise ``producer``, which aborts a transaction that was open."""
     assert (await patiently(lambda: producer.init(**how))).error_code == ErrorCode.NONE
 
 
 async def ended(cluster: RemoteCluster, producer: ManualProducer, *, commit: bool = True) -> None:
-    """The transaction of ``producer`` is over, and every partition knows it."""
+    """End the transaction of ``producer``, and wait until every partition has its marker."""
     assert (await producer.end(commit=commit)).error_code == ErrorCode.NONE
     await completed(cluster, producer.transactional_id)
 
 
 async def state(cluster: RemoteCluster, transactional_id: str) -> str:
-    """What DescribeTransactions says."""
+    """The state in the response to DescribeTransactions."""
     request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
     found = (await cluster.ask_coordinator(transactional_id, request)).transaction_states[0]
     return str(found.transaction_state) or ErrorCode(found.error_code).name
 
 
 async def completed(cluster: RemoteCluster, transactional_id: str) -> str:
-    """The state of a transaction that is over."""
+    """Wait until the transaction is complete; returns its state."""
     return await poll(
         lambda: state(cluster, transactional_id),
         lambda found: found.startswith("Complete"),
@@ -65,7 +65,7 @@ async def completed(cluster: RemoteCluster, transactional_id: str) -> str:
 
 
 async def values(cluster: RemoteCluster, topic: str, isolation: int = READ_COMMITTED) -> list[bytes | None]:
-    """What a reader finds in partition 0, from its beginning."""
+    """The values that a consumer reads from partition 0, from the beginning."""
     asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=_BYTES)
     request = FetchRequest(
         max_wait_ms=0,
@@ -81,12 +81,12 @@ async def values(cluster: RemoteCluster, topic: str, isolation: int = READ_COMMI
 
 
 async def uncommitted(cluster: RemoteCluster, topic: str) -> list[bytes | None]:
-    """What a reader finds that does not ask for what is committed."""
+    """The values that a read-uncommitted consumer reads."""
     return await values(cluster, topic, READ_UNCOMMITTED)
 
 
 async def reads(cluster: RemoteCluster, topic: str, *expected: bytes) -> None:
-    """Wait until a reader of what is committed finds just ``expected``."""
+    """Wait until a read-committed consumer reads exactly ``expected``."""
     await poll(
         lambda: values(cluster, topic),
         lambda found: found == list(expected),
@@ -96,7 +96,7 @@ async def reads(cluster: RemoteCluster, topic: str, *expected: bytes) -> None:
 
 
 async def end_offset(cluster: RemoteCluster, topic: str, isolation: int = READ_COMMITTED) -> int:
-    """Where partition 0 ends for a reader: for one of what is committed, at the last stable offset."""
+    """The end of partition 0 for a consumer; if it is read-committed, the last stable offset."""
     asked = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=isolation, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),)
@@ -106,7 +106,7 @@ async def end_offset(cluster: RemoteCluster, topic: str, isolation: int = READ_C
 
 
 async def producers_of(cluster: RemoteCluster, topic: str) -> list[ProducerState]:
-    """What DescribeProducers says of those who wrote to partition 0."""
+    """The producers of partition 0 in the response to DescribeProducers."""
     request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),))
     answer = await cluster.ask_coordinator(topic, request)
     return list(answer.topics[0].partitions[0].active_producers)
@@ -115,7 +115,7 @@ async def producers_of(cluster: RemoteCluster, topic: str) -> list[ProducerState
 async def committed(
     cluster: RemoteCluster, group: str, partition: TopicPartition, *, stable: bool = True
 ) -> ErrorCode | int:
-    """OffsetFetch, as a consumer sends it that wants only what is ``stable``: the offset, or why it is not told."""
+    """Send OffsetFetch, by default for ``stable`` offsets; returns the offset, or an error."""
     topic = OffsetFetchRequestTopics(name=partition[0], partition_indexes=(partition[1],))
     asked = OffsetFetchRequestGroup(group_id=group, topics=(topic,))
     request = OffsetFetchRequest(groups=(asked,), require_stable=stable)
