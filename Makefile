@@ -62,7 +62,7 @@ pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; instal
 page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
 
-page-test: page .venv/dev ## test these pages: types, unit tests, and tests in a browser (Chromium)
+page-test: page .venv/dev .venv/pipeline ## test these pages: types, unit tests, and tests in a browser (Chromium)
 	cd web && npm run --silent check && npm run --silent test && npm run --silent test:browser
 	$(BIN)/pytest tests/page
 
