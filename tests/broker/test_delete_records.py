@@ -1,5 +1,3 @@
-import pytest
-
 from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -7,19 +5,9 @@ from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsTopic,
 )
 from groupcoord.protocol.errors import ErrorCode
-from tests.broker.data_plane import THEN_MS, DataPlane, batch
+from tests.broker.data_plane import DataPlane
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.fixture
-def plane() -> DataPlane:
-    """A topic ``orders`` with five records in partition 0, a hundred milliseconds apart."""
-    made = DataPlane()
-    made.topic("orders", 2)
-    for index in range(5):
-        made.produced("orders", batch(b"x", at_ms=THEN_MS + 100 * index))
-    return made
 
 
 class TestDeleteRecords:

@@ -26,16 +26,6 @@ def wrong_sizes() -> bytes:
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.fixture
-def plane() -> DataPlane:
-    """A topic ``orders`` with five records in partition 0, a hundred milliseconds apart."""
-    made = DataPlane()
-    made.topic("orders", 2)
-    for index in range(5):
-        made.produced("orders", batch(b"x", at_ms=THEN_MS + 100 * index))
-    return made
-
-
 class TestListOffsets:
     def ask(
         self, plane: DataPlane, *asked: tuple[int, int], topic: str = "orders", version: int = 11, **fields: int
