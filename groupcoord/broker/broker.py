@@ -12,6 +12,7 @@ from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassign
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.high_watermarks import HighWatermarks
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.log_manager import LogManager
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.partition_state import NO_LEADER, PartitionState
@@ -338,11 +339,9 @@ class Broker:
         """Whether the broker that ``call`` came to leads that partition."""
         return topic.metadata.leaders[partition] == self.cluster.id_of(call)
 
-    def check_leader(
-        self, call: Call, topic: Topic, partition: int, epoch: int | None, *, leader_only: bool
-    ) -> ErrorCode:
+    def check_leader(self, call: Call, topic: Topic, partition: int, epoch: int, *, leader_only: bool) -> ErrorCode:
         """The error of a client that may not read the partition at the broker that ``call`` came to: wrong broker or leader
-        ``epoch``.
+        ``epoch``, unless that is UNDEFINED_EPOCH.
 
         Source: ``ReplicaManager.getPartitionOrError`` and ``Partition.getLocalLog``.
         """
@@ -350,7 +349,7 @@ class Broker:
         if here not in topic.metadata.replicas[partition]:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         present = self.log_here(call, topic, partition).leader_epoch
-        if epoch is not None and epoch != present:
+        if epoch not in (UNDEFINED_EPOCH, present):
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch > present else ErrorCode.FENCED_LEADER_EPOCH
         if leader_only and topic.metadata.leaders[partition] != here:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

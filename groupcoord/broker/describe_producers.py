@@ -4,6 +4,7 @@ Source: ``KafkaApis.handleDescribeProducersRequest``, ``UnifiedLog.activeProduce
 """
 
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import NO_OFFSET
 from groupcoord.broker.topic_names import fault_text
@@ -45,7 +46,7 @@ def _producers(broker: Broker, call: Call, name: str, index: int) -> PartitionRe
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_SUCH_TOPIC)
     if not 0 <= index < len(topic.partitions):
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    error = broker.check_leader(call, topic, index, None, leader_only=False)
+    error = broker.check_leader(call, topic, index, UNDEFINED_EPOCH, leader_only=False)
     if error:
         return _refused(index, error)
     return PartitionResponse(partition_index=index, active_producers=_states(broker.log_here(call, topic, index)))

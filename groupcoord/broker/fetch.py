@@ -236,7 +236,7 @@ class _Fetch:
         """
         consumer = self._replica_id < 0
         old = self._call.version < _FROM_FOLLOWERS_SINCE and self._replica_id != _FUTURE_REPLICA
-        epoch = partition.current_leader_epoch if partition.current_leader_epoch >= 0 else None
+        epoch = max(partition.current_leader_epoch, UNDEFINED_EPOCH)  # any negative one
         error = self._broker.check_leader(self._call, topic, fetched.partition, epoch, leader_only=old or not consumer)
         if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER and fetched.topic_id not in (None, topic.topic_id):
             return ErrorCode.INCONSISTENT_TOPIC_ID  # the session knows a deleted topic of this name
@@ -244,7 +244,7 @@ class _Fetch:
         if error or consumer or self._replica_id in followers:
             return error
         # A broker that is no replica gets a retriable error if it sent a leader epoch, and "wrong leader" if not.
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch is None else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch == UNDEFINED_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _fails(self) -> bool:
         """Would reading fail now? With several brokers the leader can change while a fetch waits."""

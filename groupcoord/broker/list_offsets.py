@@ -41,7 +41,6 @@ _SUPPORTED_SINCE = {
 """The first version of ListOffsets that supports each negative timestamp."""
 
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
-_NO_EPOCH = -1
 _DEBUGGER = -2  # the replica id of a debugging consumer, which followers serve, too
 
 
@@ -113,8 +112,8 @@ def _list_offset(
     topic = broker.topics.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
         return _no_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    epoch = None if part.current_leader_epoch == _NO_EPOCH else part.current_leader_epoch
-    error = broker.check_leader(call, topic, index, epoch, leader_only=request.replica_id != _DEBUGGER)
+    leader_only = request.replica_id != _DEBUGGER
+    error = broker.check_leader(call, topic, index, part.current_leader_epoch, leader_only=leader_only)
     if error:
         return _no_offset(index, error)
     log = broker.log_here(call, topic, index)

@@ -16,8 +16,6 @@ from groupcoord.protocol.apis.offset_for_leader_epoch import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-_NO_EPOCH = -1
-
 
 def handle_offset_for_leader_epoch(
     broker: Broker, ctx: HandlerContext, call: Call, request: OffsetForLeaderEpochRequest
@@ -37,8 +35,7 @@ def _end_of_epoch(broker: Broker, call: Call, name: str, asked: OffsetForLeaderP
     topic, log = broker.topics.get(name), broker.log(name, asked.partition)
     if topic is None or log is None:
         return EpochEndOffset(partition=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    epoch = None if asked.current_leader_epoch == _NO_EPOCH else asked.current_leader_epoch
-    error = broker.check_leader(call, topic, asked.partition, epoch, leader_only=True)
+    error = broker.check_leader(call, topic, asked.partition, asked.current_leader_epoch, leader_only=True)
     if error:
         return EpochEndOffset(partition=asked.partition, error_code=error)
     epoch, end_offset = log.end_of_epoch(asked.leader_epoch)

@@ -50,9 +50,6 @@ from groupcoord.protocol.batches.record_batch import (
 )
 from groupcoord.protocol.errors import ErrorCode
 
-_NO_EPOCH = -1
-
-
 ADMIN_CLIENT_ID = "__admin_client"
 """The client id that may write to internal topics."""
 
