@@ -70,15 +70,16 @@ def killed(kafka: gc.SyncCluster, directory: Path) -> Path:
 
 
 def in_file(directory: Path, broker: int) -> bytes:
+    """The broker's log. Look for whole words in it: a letter may as well be a byte of a checksum or of a time."""
     return b"".join(path.read_bytes() for path in sorted((directory / str(broker) / "orders-0").glob("*.log")))
 
 
 def test_each_broker_has_a_directory_with_what_it_has(tmp_path: Path) -> None:
     with brokers(tmp_path) as kafka:
-        kafka.produce("orders", b"a")
+        kafka.produce("orders", b"first")
         files = {in_file(tmp_path, broker) for broker in (1, 2, 3)}
         assert len(files) == 1
-        assert b"a" in files.pop()
+        assert b"first" in files.pop()
         assert (tmp_path / "2" / "meta.properties").read_text().startswith("node.id=2\n")
     for broker in (1, 2, 3):
         assert (tmp_path / str(broker) / ".kafka_cleanshutdown").exists()
@@ -292,12 +293,12 @@ def test_a_broker_that_was_killed_has_not_ended_in_order(tmp_path: Path) -> None
 
 def test_replicas_that_come_and_go_have_folders_that_come_and_go(tmp_path: Path) -> None:
     with brokers(tmp_path, config=ALONE) as kafka:
-        kafka.produce("orders", b"a")
+        kafka.produce("orders", b"first")
         (before,) = state(kafka).replicas
         after = before % 3 + 1
         kafka.move_leader("orders", 0, after)
         assert not (tmp_path / str(before) / "orders-0").exists()
-        assert b"a" in in_file(tmp_path, after)
+        assert b"first" in in_file(tmp_path, after)
         kafka.delete_topic("orders")
         assert not list(tmp_path.glob("*/orders-0"))
         kafka.create_topic("orders", 1)
@@ -308,7 +309,7 @@ def test_replicas_that_come_and_go_have_folders_that_come_and_go(tmp_path: Path)
 
 def test_a_reassignment_goes_on_where_it_was(tmp_path: Path) -> None:
     with brokers(tmp_path, config=ALONE) as kafka:
-        kafka.produce("orders", b"a")
+        kafka.produce("orders", b"first")
         (before,) = state(kafka).replicas
         after = before % 3 + 1
         kafka.broker(after).stop_copying()
@@ -319,9 +320,9 @@ def test_a_reassignment_goes_on_where_it_was(tmp_path: Path) -> None:
         again = killed(kafka, tmp_path)
     with brokers(again, config=ALONE) as kafka:
         assert (state(kafka).replicas, state(kafka).leader) == ((after,), after)
-        assert b"a" in in_file(again, after)
+        assert b"first" in in_file(again, after)
         assert not (again / str(before) / "orders-0").exists()
-        assert values(kafka) == [b"a"]
+        assert values(kafka) == [b"first"]
 
 
 def test_folders_of_others_are_set_aside(tmp_path: Path) -> None:
@@ -426,7 +427,7 @@ def test_leader_epochs_that_cannot_be_written_end_the_server(tmp_path: Path, mon
 
 def test_a_follower_without_descriptors_copies_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with brokers(tmp_path) as kafka:
-        kafka.produce("orders", b"a")
+        kafka.produce("orders", b"first")
         leader = state(kafka).leader
         append, refuses = FileLogBackend.append, True
 
@@ -436,10 +437,10 @@ def test_a_follower_without_descriptors_copies_later(tmp_path: Path, monkeypatch
             append(store, *args)
 
         monkeypatch.setattr(FileLogBackend, "append", fails)
-        written_by_leader(kafka, b"b")
-        assert b"b" not in in_file(tmp_path, leader % 3 + 1)
+        written_by_leader(kafka, b"second")
+        assert b"second" not in in_file(tmp_path, leader % 3 + 1)
         refuses = False
-        kafka.produce("orders", b"c")
+        kafka.produce("orders", b"third")
         assert len({in_file(tmp_path, broker) for broker in (1, 2, 3)}) == 1
 
 
