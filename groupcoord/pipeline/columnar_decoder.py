@@ -225,7 +225,9 @@ REST = TableSchema(
 
 def split_batch(batch: Any) -> tuple[Any, Any]:
     """Split a record batch of LOG: the commits, decoded, as a batch of COMMITS, and the other records, undecoded."""
-    keys, values = decode_keys(batch.column("key")), decode_values(batch.column("value"))
+    keys, data = decode_keys(batch.column("key")), batch.column("value")
+    # What is not the value of a commit would have to be checked for UTF-8 one by one.
+    values = decode_values(data if keys.fine.all() else pc.if_else(pa.array(keys.fine), data, None))
     fine = keys.fine & values.fine
     columns = [*batch.select(PLACES).columns, keys.group, keys.topic, keys.partition, *values.columns]
     commits = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(COMMITS.columns))

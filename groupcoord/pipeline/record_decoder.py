@@ -130,34 +130,35 @@ def _member(fields: record_formatting.Fields, problems: list[str], *, of_consume
     if not of_consumers:
         return row
     try:
-        wanted = _subscription(fields["subscription"])
-        row["topics"] = list(wanted.topics)
-        row["owned"] = _partitions(wanted.owned_partitions)
-        row["owned_generation"] = None if wanted.generation_id == -1 else wanted.generation_id
-        row["rack"] = wanted.rack_id
+        row |= _subscription(fields["subscription"])
     except WireError as problem:
         problems.append(f"subscription of {fields['memberId']}: {problem}")
     if not fields["assignment"]:
         row["assigned"] = []  # the leader sent no assignment for this member, which Kafka allows
         return row
     try:
-        row["assigned"] = _partitions(_assignment(fields["assignment"]).assigned_partitions)
+        row["assigned"] = _assigned(fields["assignment"])
     except WireError as problem:
         problems.append(f"assignment of {fields['memberId']}: {problem}")
     return row
 
 
 @lru_cache(maxsize=4096)
-def _subscription(data: bytes) -> consumer_protocol.ConsumerProtocolSubscription:
-    return consumer_protocol.read_subscription(data)
+def _subscription(data: bytes) -> Row:
+    wanted = consumer_protocol.read_subscription(data)
+    return {
+        "topics": list(wanted.topics),
+        "owned": _partitions(wanted.owned_partitions),
+        "owned_generation": None if wanted.generation_id == -1 else wanted.generation_id,
+        "rack": wanted.rack_id,
+    }
 
 
 @lru_cache(maxsize=16384)
-def _assignment(data: bytes) -> consumer_protocol.ConsumerProtocolAssignment:
-    return consumer_protocol.read_assignment(data)
+def _assigned(data: bytes) -> list[Row]:
+    return _partitions(consumer_protocol.read_assignment(data).assigned_partitions)
 
 
-@lru_cache(maxsize=16384)
 def _partitions(assigned: tuple[consumer_protocol.TopicPartition, ...]) -> list[Row]:
     return [{"topic": one.topic, "partitions": list(one.partitions)} for one in assigned]
 

@@ -18,10 +18,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import COMMIT_GAPS, COMMIT_PAUSES, COMMIT_RATES, LAG, OPEN_TRANSACTIONS, ZOMBIES
-from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, key
+from groupcoord.pipeline.tables.consecutive_commits import KEYS, RECENT, SHORTEST_GAP_MS, TIMES_USUAL, key
 
-TIMES_USUAL = 10
-"""A pause is at least this many times as long as the mean time between two commits of its partition."""
 _USUAL = "(last_ms - first_ms) / (commits - 1) / 1000.0D"
 
 

@@ -19,9 +19,12 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.schemas import table_schema
-from groupcoord.pipeline.spark_session import map_in_arrow
+from groupcoord.pipeline.spark_session import QUICK, map_in_arrow
 
 SHORTEST_GAP_MS = 60_000
+TIMES_USUAL = 10
+"""A pause is at least SHORTEST_GAP_MS long, and this many times as long as the mean time between two commits of its
+partition."""
 FALLEN, TAKEN = 1, 0
 """Marks, rows that say that from here on the partition has no owner (FALLEN), or has one again (TAKEN)."""
 
@@ -47,21 +50,31 @@ FOLLOWED = table_schema(
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def compare_commits(recent: int, stretch_bits: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def compare_commits(
+    recent: int, stretch_bits: int, slow: dict[int, int] | None = None
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Make a function from record batches of IN_STRETCH, with complete stretches of 2 to the power of ``stretch_bits``
     offsets, to batches of FOLLOWED.
 
-    ``recent`` (at least one) is how many of the last commits of each key are always returned.
+    ``recent`` (at least one) is how many of the last commits of each key are always returned. ``slow`` has the keys for which a
+    pause is longer than SHORTEST_GAP_MS, and how long it is in ms.
     """
+    keys = np.array(sorted(slow or {}), np.int64)
+    pauses = np.array([SHORTEST_GAP_MS, *((slow or {})[key] for key in keys.tolist())], np.int64)
+
+    def shortest_pause(key: Any) -> Any:
+        place = np.searchsorted(keys, key, "right")
+        is_slow = (place > 0) & (np.append(0, keys)[place] == key)
+        return pauses[np.where(is_slow, place, 0)]
 
     def follow(batches: Iterator[Any]) -> Iterator[Any]:
         if found := list(batches):
-            yield _follow(pa.Table.from_batches(found), recent, stretch_bits)
+            yield _follow(pa.Table.from_batches(found), recent, stretch_bits, shortest_pause)
 
     return follow
 
 
-def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
+def _follow(rows: Any, recent: int, stretch_bits: int, shortest_pause: Callable[[Any], Any]) -> Any:
     numbers = {name: rows.column(name).fill_null(0).to_numpy() for name in IN_STRETCH.names}
     marked = rows.column("committed_offset").is_null().to_numpy()
     timed = rows.column("commit_ms").is_valid().to_numpy()
@@ -79,10 +92,11 @@ def _follow(rows: Any, recent: int, stretch_bits: int) -> Any:
         order = np.lexsort((numbers["log_offset"], key))
         unowned = np.zeros(len(order), bool)
     key = key[order]
-    return _chosen({name: numbers[name][order] for name in IN_STRETCH.names}, timed[order], unowned, key, recent)
+    commits = {name: numbers[name][order] for name in IN_STRETCH.names}
+    return _chosen(commits, timed[order], unowned, key, recent, shortest_pause(commits["key"]))
 
 
-def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent: int) -> Any:
+def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent: int, pause_ms: Any) -> Any:
     """The rows of FOLLOWED from ``commits``, which are in order."""
     if not len(key):
         return pa.RecordBatch.from_pylist([], schema=arrow_schema(FOLLOWED.columns))
@@ -101,7 +115,7 @@ def _chosen(commits: dict[str, Any], timed: Any, unowned: Any, key: Any, recent:
         | unowned
         | (before > offset)
         | (timed & ~was_known)
-        | (timed & was_known & (ms - before_ms >= SHORTEST_GAP_MS))
+        | (timed & was_known & (ms - before_ms >= pause_ms))
     )
     at = np.nonzero(goes_on)[0]
     first = begins[at]
@@ -222,8 +236,9 @@ def consecutive_commits(
     recent: int = RECENT,
     stretch_bits: int = STRETCH_BITS,
 ) -> DataFrame:
-    """The commits that later steps need: those after a pause, the last ``recent`` of each key, and suspects (below the commit
-    before, or for a partition without an owner). ``rows`` is the approximate number of all commits.
+    """The commits that later steps need: those after a gap of SHORTEST_GAP_MS (of many ``rows``, the approximate number of all
+    commits, only those after a pause), the last ``recent`` of each key, and suspects (below the commit before, or for a
+    partition without an owner).
     """
     taken = commits.where("not is_tombstone").select(
         key(), "log_partition", "log_offset", F.unix_millis("commit_ts").alias("commit_ms"), "committed_offset"
@@ -234,7 +249,8 @@ def consecutive_commits(
         .repartition(rows // ROWS_A_TASK + 2, "log_partition", stretch)
         .select(*IN_STRETCH.names)
     )
-    followed = map_in_arrow(stretches, compare_commits(max(recent, 1), stretch_bits), FOLLOWED)
+    compare = compare_commits(max(recent, 1), stretch_bits, _slow(statistics) if rows >= QUICK else None)
+    followed = map_in_arrow(stretches, compare, FOLLOWED)
     is_recent = f"lead(committed_offset, {recent}) {_OVER} is null" if recent else "false"
     return (
         followed.selectExpr(
@@ -252,6 +268,14 @@ def consecutive_commits(
         )
         .where("is_recent or is_after_gap or is_suspect")
     )
+
+
+def _slow(statistics: DataFrame) -> dict[int, int]:
+    """The keys for which a pause is longer than SHORTEST_GAP_MS, with its length in ms: without them, nearly all commits of a
+    partition that commits once a minute would go on to the sort."""
+    pause = f"bigint(floor({TIMES_USUAL} * (last_ms - first_ms) / (commits - 1))) as pause_ms"
+    slow = statistics.where("commits > 1").selectExpr("key", pause).where(f"pause_ms > {SHORTEST_GAP_MS}").toArrow()
+    return dict(zip(slow["key"].to_pylist(), slow["pause_ms"].to_pylist(), strict=True))
 
 
 def _marks(ownership: DataFrame, statistics: DataFrame, stretch_bits: int) -> DataFrame:

@@ -23,6 +23,7 @@ from groupcoord.pipeline.schemas import (
     OWNERSHIP,
     ZOMBIES,
 )
+from groupcoord.pipeline.spark_session import QUICK
 from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_pauses, commit_rates, lag, zombies
 from groupcoord.pipeline.tables.consecutive_commits import (
     consecutive_commits,
@@ -147,7 +148,12 @@ def test_gaps_are_long_and_unusual(spark: SparkSession) -> None:
     after = [commit(40 + number, 100 + number, when=at(400 + 5 * number)) for number in range(40)]
     slow = [commit(200 + number, number, partition=1, when=at(70 * number)) for number in range(9)]
     commits = frame(spark, COMMITS, [*steady, *after, *slow])
-    taken, statistics, _, _ = stepped(spark, commits)
+    taken, statistics, changes, _ = stepped(spark, commits)
+    of_many = once(consecutive_commits(commits, statistics, changes, rows=QUICK, recent=0))
+    assert (taken.where("is_after_gap").count(), of_many.where("is_after_gap").count()) == (9, 2)
+    assert rows(once(commit_gaps(of_many, statistics, current(commits), at(700))), *COMMIT_GAPS.names) == rows(
+        once(commit_gaps(taken, statistics, current(commits), at(700))), *COMMIT_GAPS.names
+    )
     found = once(commit_gaps(taken, statistics, current(commits), at(700)))
     assert found.columns == COMMIT_GAPS.names
     assert rows(

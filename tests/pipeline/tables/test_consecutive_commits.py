@@ -30,9 +30,9 @@ ROWS = st.lists(
 )
 
 
-def follow(rows: list[Row], recent: int) -> list[Row]:
+def follow(rows: list[Row], recent: int, slow: dict[int, int] | None = None) -> list[Row]:
     table = pa.Table.from_pylist(rows, schema=arrow_schema(IN_STRETCH.columns))
-    batches = list(compare_commits(recent, STRETCH_BITS)(iter(table.to_batches(max_chunksize=7))))
+    batches = list(compare_commits(recent, STRETCH_BITS, slow)(iter(table.to_batches(max_chunksize=7))))
     assert all(batch.schema == arrow_schema(FOLLOWED.columns) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -41,7 +41,7 @@ def stretch_of(row: Row) -> tuple[int, int]:
     return row["key"], row["log_offset"] >> STRETCH_BITS
 
 
-def plainly(rows: list[Row], recent: int) -> list[Row]:
+def plainly(rows: list[Row], recent: int, slow: dict[int, int]) -> list[Row]:
     found = []
     for place in set(map(stretch_of, rows)):
         mine = sorted((row for row in rows if stretch_of(row) == place), key=lambda row: row["log_offset"])
@@ -60,7 +60,10 @@ def plainly(rows: list[Row], recent: int) -> list[Row]:
                 or before is None
                 or row in commits[-recent:]
                 or row["committed_offset"] < before["committed_offset"]
-                or (ms is not None and (previous_ms is None or ms - previous_ms >= SHORTEST_GAP_MS))
+                or (
+                    ms is not None
+                    and (previous_ms is None or ms - previous_ms >= slow.get(row["key"], SHORTEST_GAP_MS))
+                )
             )
             if goes_on:
                 found.append(
@@ -77,8 +80,10 @@ def plainly(rows: list[Row], recent: int) -> list[Row]:
     return found
 
 
-@given(ROWS, st.integers(1, 3), st.randoms())
-def test_it_finds_what_a_plain_loop_finds(said: list[tuple[Any, ...]], recent: int, chance: Any) -> None:
+@given(ROWS, st.integers(1, 3), st.dictionaries(st.integers(0, 2), st.just(3 * SHORTEST_GAP_MS)), st.randoms())
+def test_it_finds_what_a_plain_loop_finds(
+    said: list[tuple[Any, ...]], recent: int, slow: dict[int, int], chance: Any
+) -> None:
     marks = {"fallen": FALLEN, "taken": TAKEN}
     rows = [
         {
@@ -89,9 +94,9 @@ def test_it_finds_what_a_plain_loop_finds(said: list[tuple[Any, ...]], recent: i
         }
         for offset, (key, stretch, kind, minutes, committed) in enumerate(said)
     ]
-    expected = plainly(rows, recent)
+    expected = plainly(rows, recent, slow)
     chance.shuffle(rows)
-    assert sorted(map(str, follow(rows, recent))) == sorted(map(str, expected))
+    assert sorted(map(str, follow(rows, recent, slow))) == sorted(map(str, expected))
 
 
 def test_at_one_place_a_stretch_begins_then_comes_a_change_then_a_commit() -> None:
