@@ -17,7 +17,7 @@ export function Controls({ view }: { view: View }) {
     );
   };
   return (
-    <Panel title="Do something" class="controls">
+    <Panel title="Actions" class="controls">
       <div class="buttons">
         {actions.map((action) => (
           <button

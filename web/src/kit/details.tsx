@@ -1,4 +1,4 @@
-/** What was chosen: what happened, why, what followed, and the bytes of a request or an answer. */
+/** What was chosen: what happened, why, what followed, and the bytes of a request or a response. */
 import { useEffect, useState } from "preact/hooks";
 import type { Dissection, Entry } from "../data.ts";
 import { Bytes } from "./bytes.tsx";
@@ -31,9 +31,9 @@ export function Details({ view }: { view: View }) {
         <p class="quiet">{history.moment(entry.at_ms)} on the clock of the server · <span class="mono">{entry.event.replace(/^[a-z]+\./, "")}</span></p>
         <Reason view={view} entry={entry} />
         <Chain view={view} entry={entry} />
-        {request && <p>It answers <Link view={view} entry={request} /></p>}
-        {answer && <p>It was answered: <Link view={view} entry={answer} /></p>}
-        {entry.event === "trace.RequestReceived" && !answer && <p class="quiet">It has no answer yet.</p>}
+        {request && <p>Response to <Link view={view} entry={request} /></p>}
+        {answer && <p>Response: <Link view={view} entry={answer} /></p>}
+        {entry.event === "trace.RequestReceived" && !answer && <p class="quiet">No response yet.</p>}
         {followers.length > 0 && (
           <details>
             <summary>What followed from it ({followers.length})</summary>

@@ -21,7 +21,7 @@ export function Sequence({ view, allGroups }: { view: View; allGroups: boolean }
   const chosen = view.selected === null ? -1 : placeOf(rows, count, view.selected);
   return (
     <Panel
-      title="Requests, answers and what followed"
+      title="Requests, responses and state changes"
       class="sequence"
       aside={
         <span class="buttons">

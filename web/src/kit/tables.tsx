@@ -93,8 +93,8 @@ export function Deadlines({ view }: { view: View }) {
   const pending = deadlines(view.state);
   const shown = pending.slice(0, ROWS);
   return (
-    <Panel title="What is due, if nothing comes" class="deadlines" aside={pending.length > ROWS && <span>{pending.length - ROWS} more later</span>}>
-      {pending.length === 0 && <p class="quiet">Nothing is due.</p>}
+    <Panel title="Pending timers" class="deadlines" aside={pending.length > ROWS && <span>{pending.length - ROWS} more later</span>}>
+      {pending.length === 0 && <p class="quiet">No timer is pending.</p>}
       <ul>
         {shown.map((due) => {
           const left = due.dueMs - view.state.atMs;

@@ -18,7 +18,7 @@ export function Timeline({ view }: { view: View }) {
   const end = Math.max(Math.min(all.length, COLUMNS), all.length - back);
   const columns = all.slice(Math.max(0, end - COLUMNS), end);
   if (!columns.length) {
-    return <Panel title="Who had what, when"><p class="quiet">No <Term id="generation" /> and no <Term id="epoch" /> has begun yet.</p></Panel>;
+    return <Panel title="Partition assignment over time"><p class="quiet">No <Term id="generation" /> and no <Term id="epoch" /> has begun yet.</p></Panel>;
   }
   const members = [...new Set(columns.flatMap((column) => column.members))];
   const partitions = [...new Set(columns.flatMap((column) => [...(column.owners?.keys() ?? [])]))].sort(byNumber);
@@ -26,7 +26,7 @@ export function Timeline({ view }: { view: View }) {
   const earlier = all.length - columns.length;
   return (
     <Panel
-      title="Who had what, when"
+      title="Partition assignment over time"
       class="timeline"
       aside={
         earlier > 0 && (

@@ -86,7 +86,7 @@ export function actionsOf(control: Control, status: Status): Action[] {
       disabled: "", run: (values) => addFault(control, values),
     },
     {
-      name: "release", label: "Release what is held", about: "The requests or answers that a fault holds go on.",
+      name: "release", label: "Release what is held", about: "Requests and responses that a fault holds go on.",
       fields: [{ name: "fault", label: "Fault", kind: "choice", load: rules("faults") }], disabled: "",
       run: ({ fault }) => post(`faults/${chosen(fault, "fault")}/release`),
     },

@@ -38,7 +38,7 @@ function TokenForm({ problem, use }: { problem: string; use(token: string): void
   const [token, setToken] = useState("");
   return (
     <main style={{ maxWidth: "480px", margin: "15vh auto", padding: "0 12px" }}>
-      <Panel title="This cluster wants its token">
+      <Panel title="This cluster requires its token">
         <form
           onSubmit={(event) => {
             event.preventDefault();

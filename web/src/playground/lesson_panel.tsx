@@ -46,7 +46,7 @@ export function LessonView({ store, state, mode }: { store: Store; state: State;
         <p>{step ? step.text : lesson.summary}</p>
         {step && step.actions.length > 0 && (
           <details>
-            <summary>What was done</summary>
+            <summary>Actions so far</summary>
             <ul class="mono">
               {step.actions.map((action, place) => (
                 <li key={place}>{called(action)}</li>

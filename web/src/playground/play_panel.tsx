@@ -96,11 +96,11 @@ export function Clock({ store, state }: { store: Store; state: State }) {
   );
 }
 
-/** What was done so far; the last of it can be taken back, because the same actions always lead to the same. */
+/** The actions so far; the last one can be taken back, because the same actions always lead to the same. */
 export function HistoryPanel({ store, state, mode }: { store: Store; state: State; mode: Extract<Mode, { kind: "play" }> }) {
   return (
     <Panel
-      title="What was done"
+      title="Actions so far"
       aside={
         <>
           <button type="button" disabled={state.busy || !mode.actions.length} onClick={() => void store.undo()}>

@@ -113,7 +113,7 @@ export function OwnershipChart({ detail }: { detail: GroupDetail }) {
     return { label: shortened(topic), suffix: `-${partition}`, title: place, shapes: [...shapes.values()] };
   });
   return (
-    <Chart title="Whose each partition was" startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} lines={linesOf(detail, scale, "thin")}>
+    <Chart title="Owner of each partition" startMs={detail.start_ts} endMs={detail.end_ts} rows={rows} lines={linesOf(detail, scale, "thin")}>
       <p class="quiet">Colours are those of the members above.{detail.epochs.length > 0 && " A narrow bar: its owner was told to give it back, and has not yet."}</p>
       {detail.owned_from_ts !== null && <p class="quiet">Owners before {moment(detail.owned_from_ts)} UTC are not drawn: table <code>ownership</code></p>}
       <LeftOut count={detail.partitions_left_out} what="partitions, that changed hands less often" table="ownership" isAtLeast={detail.partitions_left_out >= AT_LEAST_FROM} />

@@ -72,7 +72,7 @@ export function GroupsPanel({ report, vocabulary, anchors }: { report: Report; v
     keepInAddress(changed);
   };
   return (
-    <Panel id="groups" title="Groups by trouble" aside={<Sources tables={{ Groups: ["group_health"] }} />}>
+    <Panel id="groups" title="Groups by health" aside={<Sources tables={{ Groups: ["group_health"] }} />}>
       <details>
         <summary>How the score is made</summary>
         <p>
@@ -89,7 +89,7 @@ export function GroupsPanel({ report, vocabulary, anchors }: { report: Report; v
         <>
           <Finder groups={groups} vocabulary={vocabulary} filter={filter} change={change} found={found.length} />
           <Table
-            caption="Groups by trouble"
+            caption="Groups by health"
             class="wide"
             columns={[
               words("Group"), bars("Score", "points"), words("What is wrong"), words("State"), figures("Rebalances"), figures("Lag", "records"), figures("Commits"), words("Last seen", "UTC"),

@@ -23,7 +23,7 @@ function ReportPage({ report, vocabulary }: { report: Report; vocabulary: Vocabu
   const anchors = new Map(report.details.map(({ group }, place) => [group.group, `g${place + 1}`]));
   const sections: [string, string, boolean][] = [
     ["overview", "Overview", true],
-    ["groups", "Groups by trouble", true],
+    ["groups", "Groups by health", true],
     ["details", "Group by group", report.details.length > 0],
     ["storms", "Storms", true],
     ["lag", "Lag", true],

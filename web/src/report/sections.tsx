@@ -13,11 +13,11 @@ import { amount, duration, number } from "./text.ts";
 
 const OVERVIEW_TABLES = {
   "Groups to look at": ["group_health"], "Open transactions": ["open_transactions"], Storms: ["storms"], "What other assignors would have stopped": ["what_if"], Pauses: ["commit_pauses"],
-  "The log": ["log_partitions", "record_counts"], Groups: ["group_health"], Commits: ["commits", "commit_rates", "lag"], "Rebalances, partitions moved, causes": ["rebalances"], "Odd commits": ["zombies"], Lag: ["lag"],
+  "The log": ["log_partitions", "record_counts"], Groups: ["group_health"], Commits: ["commits", "commit_rates", "lag"], "Rebalances, partitions moved, causes": ["rebalances"], "Suspect commits": ["zombies"], Lag: ["lag"],
 };
 const GROUP_TABLES = {
   "State and score": ["group_health"], Members: ["members"], Rebalances: ["rebalances"], Epochs: ["epochs"], "Who was to have how much": ["skew"], Storms: ["storms"],
-  Commits: ["commits", "commit_rates"], "Whose each partition was": ["ownership"], Lags: ["lag"], "Where commits stopped": ["commit_gaps"], "Other assignors": ["what_if_summary"],
+  Commits: ["commits", "commit_rates"], "Owner of each partition": ["ownership"], Lags: ["lag"], "Where commits stopped": ["commit_gaps"], "Other assignors": ["what_if_summary"],
 };
 const QUALITY_TABLES = {
   Records: ["record_counts"], "Not decoded": ["bad_records"], "Members that could not be read": ["generations"], Warnings: ["source_warnings"], "Partitions of the log": ["log_partitions"],
@@ -43,8 +43,8 @@ export function OverviewPanel({ report, vocabulary, anchors }: { report: Report;
         <Fact title="Rebalances" value={of.rebalances} more={of.hidden_generations ? `${amount(of.hidden_generations, "generations")} between them left no record` : ""} />
         <Fact title="Partitions moved" value={of.moved} more={`${number(of.moved_needlessly)} of them needlessly`} />
         <Fact title="Storms" value={of.storms} more="of five rebalances or more in a row" />
-        <Fact title="Commits stopped" value={of.commit_gaps} more="times, far longer than usual" />
-        <Fact title="Odd commits" value={of.zombies} more="as if by who had lost the partition" />
+        <Fact title="Commits stopped" value={of.commit_gaps} more="pauses, far longer than usual" />
+        <Fact title="Suspect commits" value={of.zombies} more="perhaps by a former owner of the partition" />
         <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} />
       </dl>
       <ActivityChart overview={of} />

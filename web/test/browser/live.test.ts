@@ -40,13 +40,13 @@ describe.skipIf(missing)("a live page", () => {
     await group(page).getByText("1 member", { exact: false }).first().waitFor();
     await member(address, "bob");
     await group(page).getByText("2 members").first().waitFor();
-    await page.getByRole("region", { name: "Who had what, when" }).getByRole("button", { name: /because .*bob/ }).first().waitFor();
+    await page.getByRole("region", { name: "Partition assignment over time" }).getByRole("button", { name: /because .*bob/ }).first().waitFor();
 
     await page.getByRole("button", { name: "Expire a member" }).click();
     await page.getByLabel("Member", { exact: true }).selectOption({ label: "bob" });
     await page.locator("form").getByRole("button", { name: "Expire a member" }).click();
     // Bob comes back at once, and what happened just now is soon no longer the last: the generation stays.
-    await page.getByRole("region", { name: "Who had what, when" }).getByRole("button", { name: /because .*bob.* is out/ }).waitFor();
+    await page.getByRole("region", { name: "Partition assignment over time" }).getByRole("button", { name: /because .*bob.* is out/ }).waitFor();
 
     await page.getByRole("button", { name: "Create a topic" }).click();
     await page.getByLabel("Name", { exact: true }).fill("late");

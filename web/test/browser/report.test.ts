@@ -38,7 +38,7 @@ describe.skipIf(missing)("the report", () => {
     await panel(page, "Overview").getByText("No history of a group has gaps").waitFor();
     expect(await panel(page, "Overview").innerText()).toMatch(/No history of a group has gaps: 26 offsets of the log are missing[\s\S]*Records read\s*20\s*of 2 partitions of the log/);
     expect(await page.getByRole("navigation", { name: "Sections" }).getByRole("link").allInnerTexts()).toEqual([
-      "Overview", "Groups by trouble", "Group by group", "Storms", "Lag", "What if", "Data quality",
+      "Overview", "Groups by health", "Group by group", "Storms", "Lag", "What if", "Data quality",
     ]);
     expect(await page.getByRole("list", { name: "The largest storms" }).getByRole("listitem").allInnerTexts()).toEqual([
       "app: 5 rebalances in 1 min 30 s, from 2026-01-01 00:00:00 UTC on; 3 of them: b, c joined; sticky would have stopped 4 partitions instead of 12.",
@@ -108,7 +108,7 @@ describe.skipIf(missing)("the report", () => {
     expect(await drawn()).toEqual([true, false, false, false]);
     await articles.nth(3).getByRole("heading", { name: "simple" }).click();
     await articles.nth(3).getByRole("figure").waitFor();
-    await table(page, "Groups by trouble").getByRole("link", { name: "quiet" }).click();
+    await table(page, "Groups by health").getByRole("link", { name: "quiet" }).click();
     await articles.nth(2).getByRole("figure").first().waitFor();
     expect(await drawn()).toEqual([true, false, true, true]);
     await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
@@ -138,7 +138,7 @@ describe.skipIf(missing)("the report", () => {
 
   test("five thousand groups are found by words, kind, state and problem, and the address keeps what was asked", async () => {
     const { page, problems } = await shown("crowd");
-    const rows = table(page, "Groups by trouble").locator("tbody tr");
+    const rows = table(page, "Groups by health").locator("tbody tr");
     const found = page.getByRole("search").getByRole("status");
     await page.getByText("1 to 50 of 5,000").waitFor();
     expect(await rows.count()).toBe(50);
@@ -165,10 +165,10 @@ describe.skipIf(missing)("the report", () => {
 
   test("no name of a group is broken inside a word, and all columns of groups fit on 800 pixels", async () => {
     const { page } = await shown("crowd", { viewport: { width: 800, height: 900 } });
-    const box = page.getByRole("group", { name: "Groups by trouble" });
+    const box = page.getByRole("group", { name: "Groups by health" });
     await box.waitFor();
     expect(await box.evaluate((each) => each.scrollWidth - each.clientWidth)).toBe(0);
-    const link = table(page, "Groups by trouble").getByRole("link").first();
+    const link = table(page, "Groups by health").getByRole("link").first();
     const lines = await link.evaluate((each) => {
       const text = each.querySelector("bdi")!.firstChild!;
       const tops = [...text.textContent!].map((_, place) => {
