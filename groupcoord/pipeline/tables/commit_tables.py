@@ -92,32 +92,32 @@ WINDOW = "1 minute"
 def commit_rates(commits: DataFrame, groups: DataFrame, window: str = WINDOW) -> DataFrame:
     """The commits of each group in each ``window`` (an interval in Spark's syntax).
 
-    Nearly as many rows are aggregated as there are commits, so group names are replaced by hashes while that is done; the
-    column ``group`` of ``groups`` has all names.
+    Nearly as many rows are aggregated as there are commits, so they are grouped by as little as possible: a hash and a time.
+    Groups are named at the end, from ``groups``.
     """
-    span = ["window_start", "window_end"]
     by_partition = (
         commits.where("not is_tombstone and commit_ts is not null")
         .select(
-            F.xxhash64("group").alias("group_hash"),
             key(),
+            F.window("commit_ts", window)["start"].alias("window_start"),
+            F.xxhash64("group").alias("group_hash"),
             "committed_offset",
-            F.window("commit_ts", window).alias("window"),
         )
-        .select("*", F.col("window.start").alias(span[0]), F.col("window.end").alias(span[1]))
-        .groupBy("group_hash", "key", *span)
+        .groupBy("key", "window_start")
         .agg(
+            F.max("group_hash").alias("group_hash"),
             F.count("*").alias("commits"),
             F.try_subtract(F.max("committed_offset"), F.min("committed_offset")).alias("advanced"),
         )
     )
     names = groups.select("group").distinct().select("group", F.xxhash64("group").alias("group_hash"))
     return (
-        by_partition.groupBy("group_hash", *span)
+        by_partition.groupBy("group_hash", "window_start")
         .agg(
             F.sum("commits").alias("commits"), F.count("*").alias("partitions"), F.try_sum("advanced").alias("advanced")
         )
         .join(names, "group_hash")
+        .withColumn("window_end", F.expr(f"window_start + interval '{window}'"))
         .select(*COMMIT_RATES.names)
     )
 
