@@ -13,6 +13,9 @@ from groupcoord.pipeline.schemas import TableSchema
 _ANY_COLUMN = "any boolean"
 """A schema for counting rows: no column is read, but without a schema Spark would open a file to infer one."""
 
+_APPEARS_WHOLE = "fs.capability.outputstream.abortable"
+"""What object stores such as ``s3a`` say that they can: a file is there only when it was closed, and not if it was aborted."""
+
 
 class HadoopFiles:
     """The files below ``root``, by their paths relative to it; "" is ``root`` itself. Any method may raise Py4JJavaError."""
@@ -54,14 +57,18 @@ class HadoopFiles:
         return bool(self._system.rename(self._path(source), self._path(target)))
 
     def replace(self, source: str, target: str) -> None:
-        """Rename a file over another one atomically. Local file systems do so by default; on HDFS the option OVERWRITE is
-        needed."""
+        """Move a file over another one, so that a reader opens the one before or the new one. Local file systems do so by a
+        rename; on HDFS the option OVERWRITE is needed. Object stores have no such rename, but a file that is written to one
+        appears whole, when it is closed."""
+        hadoop, origin, goal = self._java.org.apache.hadoop.fs, self._path(source), self._path(target)
+        if self._system.hasPathCapability(goal, _APPEARS_WHOLE):
+            hadoop.FileUtil.copy(self._system, origin, self._system, goal, True, True, self._configuration)  # noqa: FBT003
+            return
         if self.rename(source, target):
             return
-        hadoop, goal = self._java.org.apache.hadoop.fs, self._path(target)
         overwrite = self._gateway.new_array(hadoop.Options.Rename, 1)
         overwrite[0] = hadoop.Options.Rename.OVERWRITE
-        hadoop.FileContext.getFileContext(goal.toUri(), self._configuration).rename(self._path(source), goal, overwrite)
+        hadoop.FileContext.getFileContext(goal.toUri(), self._configuration).rename(origin, goal, overwrite)
 
     def read_text(self, path: str) -> str:
         """The content of a file as text."""

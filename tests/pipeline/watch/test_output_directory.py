@@ -69,6 +69,36 @@ def test_where_a_rename_does_not_replace_it_is_told_to(spark: SparkSession, tmp_
     assert json.loads((tmp_path / "watch.json").read_text())["batch"] == 1
 
 
+class ObjectStore(Strict):
+    """A file system in which a file appears when it is closed, and a rename to what is there is an error, as ``s3a``."""
+
+    def hasPathCapability(self, path: Any, name: str) -> bool:  # noqa: N802 - Java's name
+        del path
+        return name == "fs.capability.outputstream.abortable"
+
+    def rename(self, source: Any, target: Any) -> bool:
+        if self._files.exists(target):
+            raise AssertionError(f"{target} is there")
+        return super().rename(source, target)
+
+    def delete(self, path: Any, is_recursive: bool) -> bool:
+        if path.getName() in {"watch.json", "view.parquet"}:
+            raise AssertionError(f"{path} would be missing for a while")
+        return bool(self._files.delete(path, is_recursive))
+
+
+def test_in_an_object_store_a_file_is_replaced_without_a_rename_and_is_never_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with WatchDirectory(spark, str(tmp_path)) as output:
+        output._files._system = ObjectStore(output._files._system)
+        manifest = output.begin("s", IDENTITY)
+        manifest = committed(output, manifest, staged(output, spark, 1))
+        committed(output, manifest, staged(output, spark, 2))
+    assert shown(tmp_path) == [2]
+    assert json.loads((tmp_path / "watch.json").read_text())["batch"] == 1
+
+
 class Stop(Exception):
     pass
 
