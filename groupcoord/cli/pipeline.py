@@ -243,7 +243,7 @@ def _run(arguments: argparse.Namespace) -> None:
         )
         run_pipeline(spark, plan, output, options, RunProgress(_say, tasks=partial(running_tasks, spark)))
         report = output.finished()
-    _print_report(report, arguments.out, arguments.format)
+    _print_report(report, output.root, arguments.format)
 
 
 def _generate(arguments: argparse.Namespace) -> None:
@@ -504,7 +504,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
             )
             schedule = WatchSchedule(every_s=arguments.every, for_s=arguments.for_s, is_once=arguments.once)
             run_watch(spark, batch_writer, schedule, stopping.event)
-    ended = outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, arguments.out)
+    ended = outcome(batch_writer.manifest.records, batch_writer.manifest.batch + 1, output.root)
     print(ended, file=sys.stderr if arguments.alerts == STDOUT else sys.stdout)
     if stopping.by == signal.SIGINT:
         raise KeyboardInterrupt

@@ -18,7 +18,11 @@ _APPEARS_WHOLE = "fs.capability.outputstream.abortable"
 
 
 class HadoopFiles:
-    """The files below ``root``, by their paths relative to it; "" is ``root`` itself. Any method may raise Py4JJavaError."""
+    """The files below ``root``, by their paths relative to it; "" is ``root`` itself. Any method may raise Py4JJavaError.
+
+    A ``root`` without a scheme or authority is on Hadoop's default file system (``fs.defaultFS``). Unless that is the local
+    one, the attribute ``root`` is the whole URL: Hadoop's FileContext takes no other.
+    """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.root = root.rstrip("/")
@@ -27,6 +31,8 @@ class HadoopFiles:
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
         self._configuration: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         self._system: Any = self._path("").getFileSystem(self._configuration)
+        if self._system.getUri().getScheme() != "file":
+            self.root = self._system.makeQualified(self._path("")).toString()
 
     def exists(self, path: str) -> bool:
         """Is there a file or directory at ``path``?"""
@@ -115,6 +121,11 @@ class HadoopFiles:
 
     def _path(self, path: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
+
+
+def url_of(path: str) -> str:
+    """``path``, or its URL if it is a local path, which Spark would look for in Hadoop's default file system instead."""
+    return path if "://" in path else f"file://{Path(path).absolute()}"
 
 
 def java_reason(problem: Py4JJavaError) -> str:

@@ -77,6 +77,7 @@ class RunOutput:
     def __enter__(self) -> Self:
         try:
             self._files = HadoopFiles(self._spark, self.root)
+            self.root = self._files.root
             left = self._left() if self._files.exists("") else []
             whole = [name for name in left if self._files.exists(f"{name}/{RUN}")]
             if self._files.exists(TABLES) and not self._files.exists(RUN) and not whole:

@@ -14,7 +14,9 @@ from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles
 from groupcoord.pipeline.report.report_files import render_stored_by_spark
 from groupcoord.pipeline.run_output import RUN, RunOutput
+from groupcoord.pipeline.sources.end_offsets import ends_of_file
 from groupcoord.pipeline.sources.factory import plan_source
+from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from tests.pipeline.whole_run import RECORDED, assert_whole, in_any_order, run_unchecked
 
 
@@ -46,6 +48,37 @@ def test_a_run_leaves_there_what_it_leaves_on_a_disk(
     (out / "report.html").unlink()
     render_stored_by_spark(spark, f"{place}/out")
     assert (out / "report.html").is_file()
+
+
+@pytest.fixture
+def default_place(spark: SparkSession, place: str) -> Iterator[str]:
+    """``place``, on what is now Hadoop's default file system, as HDFS is where HADOOP_CONF_DIR says so."""
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    before = configuration.get("fs.defaultFS")
+    configuration.set("fs.defaultFS", place.removesuffix("/store"))
+    yield place
+    configuration.set("fs.defaultFS", before)
+
+
+@pytest.mark.parametrize("scheme", ["", "viewfs://"])
+def test_the_place_on_the_default_file_system_is_told_as_a_whole_url(
+    spark: SparkSession, default_place: str, scheme: str
+) -> None:
+    with RunOutput(spark, f"{scheme}/store/out") as output:
+        assert output.root == f"{default_place}/out"
+    with WatchDirectory(spark, f"{scheme}/store/watched") as watched:
+        assert watched.root == f"{default_place}/watched"
+
+
+@pytest.mark.usefixtures("default_place")
+def test_files_of_a_disk_are_read_from_it_whatever_the_default_file_system_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log, ends = tmp_path / "log.jsonl", tmp_path / "ends.csv"
+    log.write_text('{"partition": 3, "offset": 7, "key": "AAEA"}\n')
+    ends.write_text("topic,partition,end_offset\norders,0,9\n")
+    assert [row["log_offset"] for row in plan_source(f"jsonl:{log}", {}).read(spark).collect()] == [7]
+    assert [row["end_offset"] for row in ends_of_file(spark, str(ends)).collect()] == [9]
 
 
 def test_a_run_that_fails_there_leaves_what_the_run_before_had_left(

@@ -18,6 +18,11 @@ PERMISSION = """An error occurred while calling o812.parquet.
 \tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
 Caused by: java.lang.RuntimeException: java.io.IOException: Mkdirs failed to create file:/out/x
 \tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)"""
+NO_PYTHON = """An error occurred while calling o93.start.
+: java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file or directory
+\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
+Caused by: java.io.IOException: error=2, No such file or directory
+\tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)"""
 TASK = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
   File "worker.py", line 1, in main
@@ -37,6 +42,10 @@ Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent c
     [
         (DISK, "a disk is full, that of --out or that of spark.local.dir, where Spark sorts: No space left on device"),
         (PERMISSION, "Mkdirs failed to create file:/out/x"),
+        (
+            NO_PYTHON,
+            "./environment/bin/python cannot be started: PYSPARK_PYTHON must name a Python of the driver and of each executor",
+        ),
         (TASK, "cannot read log: Input/output error"),
         (PYTHON, "MemoryError: cannot allocate 8 GB"),
         ("An error occurred while calling o1.x.\n: java.lang.IllegalStateException: stopped\n\tat x", "stopped"),

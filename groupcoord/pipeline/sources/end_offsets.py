@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_UNCOMMITTED
 from groupcoord.pipeline.arrow_columns import EARLIEST_MS, LATEST_MS, arrow_schema
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.hadoop_files import url_of
 from groupcoord.pipeline.schemas import END_OFFSETS
 from groupcoord.pipeline.sources import kafka_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
@@ -108,7 +109,8 @@ def ends_of_file(spark: SparkSession, path: str) -> DataFrame:
     """
     if "://" not in path and not Path(path).exists():
         raise PipelineError(f"there is no file {path}")
-    frame = spark.read.option("header", "true").csv(path) if path.endswith(".csv") else spark.read.json(path)
+    reader, place = spark.read.option("header", "true"), url_of(path)
+    frame = reader.csv(place) if path.endswith(".csv") else reader.json(place)
     if missing := sorted(_NEEDED - set(frame.columns)):
         raise PipelineError(
             f"{path} has no {', '.join(missing)}; it should have topic, partition, end_offset and may have at"

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.hadoop_files import url_of
 from groupcoord.pipeline.schemas import LOG
 
 _SCHEMA = (
@@ -93,7 +94,7 @@ def hidden(spark: SparkSession, path: str) -> DataFrame:
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
     reader = spark.read.schema(_SCHEMA).option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", "broken")
-    return reader.json(path)
+    return reader.json(url_of(path))
 
 
 def _decided(rows: DataFrame) -> DataFrame:

@@ -138,6 +138,7 @@ class WatchDirectory:
     def __enter__(self) -> Self:
         try:
             self._files = HadoopFiles(self._spark, self.root)
+            self.root = self._files.root
             self._refuse_others()
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
