@@ -246,7 +246,7 @@ class DecodedLog:
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
     """Read and decode the records of ``plan`` that were appended up to ``until``; all of them if that is None."""
-    folder, codec = output.local_stage(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
+    folder, codec = output.local_directory(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
     if folder is not None and codec is not None:
         return _by_tasks(spark, plan, output, until, folder, codec)
     return _by_spark(spark, plan, output, until)

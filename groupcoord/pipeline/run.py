@@ -23,7 +23,7 @@ from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_model import DETAILED
-from groupcoord.pipeline.run_output import RunOutput
+from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
 from groupcoord.pipeline.tables.commit_tables import (
@@ -48,7 +48,7 @@ from groupcoord.pipeline.tables.log_coverage import buckets_of, log_partitions, 
 from groupcoord.pipeline.tables.member_events import members
 from groupcoord.pipeline.tables.modern_group_history import HISTORY, group_history, named, table_of_history, topic_names
 from groupcoord.pipeline.tables.offset_expiry import with_expiry
-from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, find_ownership_changes, ownership
+from groupcoord.pipeline.tables.ownership_changes import ASSIGNMENTS, compare_assignments, ownership
 from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
 MOST_HELD_UP = 1000
@@ -162,14 +162,22 @@ class _Job:
 
     def rebalances(self) -> None:
         """Add the steps of ownership, members, rebalances, storms and skew."""
-        few = ["generations", "history"]
-        self._step("owners", _of_all(find_ownership_changes), *GENERATIONS_OF_ALL, only_with=GENERATIONS_OF_ALL)
-        self._step("ownership", _ownership, "owners", "history", only_with=["owners", "history"])
-        self._step("members", _members, *GENERATIONS_OF_ALL, "history", of=few, only_with=few)
-        compare = _of_all(rebalances)
-        self._step("rebalances", compare, *GENERATIONS_OF_ALL, "owners", only_with=GENERATIONS_OF_ALL)
+        folder, codec = self._output.local_directory("ownership"), CODECS.get(self._spark.conf.get(CODEC, ""))
+        is_written = folder is not None and codec is not None
+        compare = partial(compare_assignments, ownership_folder=folder if is_written else None, codec=codec)
+
+        def owners(generations: DataFrame, modern: DataFrame, history: DataFrame, _: DataFrame) -> DataFrame:
+            """OWNERSHIP; where tasks write that of classic groups, only the rest of it."""
+            played = table_of_history(history, schemas.OWNERSHIP)
+            return played if is_written else ownership(of_all_kinds(generations, modern)).unionByName(played)
+
+        few = ["assignments", "history"]
+        self._step("assignments", _of_all(compare), *GENERATIONS_OF_ALL, only_with=GENERATIONS_OF_ALL)
+        self._step("ownership", owners, *GENERATIONS_OF_ALL, "history", "assignments", only_with=few)
+        self._step("members", _members, *few, of=few, only_with=few)
+        self._step("rebalances", rebalances, *few[:1], only_with=few[:1])
         self._step("storms", storms, "rebalances", of=["rebalances"], only_with=["rebalances"])
-        self._step("skew", _of_all(skew), *GENERATIONS_OF_ALL, of=few, only_with=GENERATIONS_OF_ALL)
+        self._step("skew", skew, *few[:1], of=few[:1], only_with=few[:1])
 
     def commit_habits(self, plan: SourcePlan) -> None:
         """Add the steps of commit rates, gaps, pauses, zombies and lag."""
@@ -362,7 +370,7 @@ HEALTH_TABLES = (
 
 GENERATIONS_OF_ALL = ("generations", "modern_generations")
 """The generations of classic groups, and those of consumer, share and streams groups."""
-_EMPTY = {**schemas.TABLES, "history": HISTORY, "owners": OWNERSHIP_CHANGES}
+_EMPTY = {**schemas.TABLES, "history": HISTORY, "assignments": ASSIGNMENTS}
 """The schemas of steps that may be skipped, for their empty results."""
 
 
@@ -371,12 +379,8 @@ def _of_all(make: Callable[..., Any]) -> Callable[..., Any]:
     return lambda generations, modern, *more: make(of_all_kinds(generations, modern), *more)
 
 
-def _ownership(owners: DataFrame, history: DataFrame) -> DataFrame:
-    return ownership(owners, table_of_history(history, schemas.OWNERSHIP))
-
-
-def _members(generations: DataFrame, modern: DataFrame, history: DataFrame) -> DataFrame:
-    return members(of_all_kinds(generations, modern), table_of_history(history, schemas.MEMBERS))
+def _members(assignments: DataFrame, history: DataFrame) -> DataFrame:
+    return members(assignments, table_of_history(history, schemas.MEMBERS))
 
 
 def _partition_counts(generations: DataFrame, statistics: DataFrame, ends: DataFrame | None) -> DataFrame:

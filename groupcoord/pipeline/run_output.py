@@ -116,15 +116,15 @@ class RunOutput:
         return self._write(frame, table, "append")
 
     def put(self, rows: Any, name: str) -> int:
-        """Write ``rows``, a DataFrame or an Arrow table, and return their number. If ``name`` is not one of ``schemas.TABLES``,
-        they are an intermediate result, which is removed at the end of the run."""
-        table = schemas.TABLES.get(name)
-        path = self._staged(name) if table is None else self._table(table)
+        """Write ``rows``, a DataFrame or an Arrow table, and return their number, with that of rows that tasks wrote to
+        ``local_directory``. If ``name`` is not one of ``schemas.TABLES``, they are an intermediate result, which is removed at
+        the end of the run."""
+        path = self._path(name)
         if isinstance(rows, DataFrame):
-            if table is not None:
-                check_columns(rows, table)
+            if name in schemas.TABLES:
+                check_columns(rows, schemas.TABLES[name])
             self._schemas[name] = rows.schema
-            rows.write.parquet(f"{self.root}/{path}")
+            rows.write.mode("append").parquet(f"{self.root}/{path}")
             return self._files.parquet_rows(path)
         self._schemas[name] = from_arrow_schema(rows.schema)
         content = BytesIO()
@@ -157,9 +157,9 @@ class RunOutput:
         self._schemas[name] = schema
         return self._spark.read.schema(schema).parquet(f"{self.root}/{self._staged(name)}")
 
-    def local_stage(self, name: str) -> Path | None:
-        """The local directory in which ``name`` is staged; None if it is not local, or Spark's tasks run in other processes."""
-        return self._files.local(self._staged(name)) if is_one_process(self._spark.sparkContext.master) else None
+    def local_directory(self, name: str) -> Path | None:
+        """The local directory of ``name``; None if it is not local, or Spark's tasks run in other processes."""
+        return self._files.local(self._path(name)) if is_one_process(self._spark.sparkContext.master) else None
 
     def staged_rows(self, name: str) -> int:
         """The number of rows that are staged as ``name``; 0 if nothing is."""
@@ -217,6 +217,10 @@ class RunOutput:
 
     def _table(self, table: TableSchema) -> str:
         return f"{self._work}/{TABLES}/{table.name}"
+
+    def _path(self, name: str) -> str:
+        table = schemas.TABLES.get(name)
+        return self._staged(name) if table is None else self._table(table)
 
     def _staged(self, name: str) -> str:
         return f"{self._work}/{STAGED}/{name}"

@@ -28,6 +28,7 @@ DEFAULTS = {
     "spark.sql.ansi.enabled": "false",  # an overflow gives null instead of an error: clients may have written any number
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",  # 15 % faster than 10,000
     "spark.sql.maxConcurrentOutputFileWriters": "16",  # rows of several kinds are written without being sorted first
+    "spark.sql.codegen.hugeMethodLimit": "8000",  # Java does not compile methods with more bytes, but interprets them
     "spark.sql.autoBroadcastJoinThreshold": "32m",  # the size of files; in memory the rows take ten times as much
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96, the default, is outdated and takes a third longer

@@ -4,60 +4,48 @@ classic groups are derived here from generations; those of other groups come fro
 from pyspark.sql import DataFrame
 
 from groupcoord.pipeline.schemas import MEMBERS
-from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
+from groupcoord.pipeline.tables.ownership_changes import IN_GROUP
 
-_PARTITIONS = "aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions))"
-_EVENT = """case
-    when next_kind <> 'classic' then 'converted'
-    when instance_id is not null and array_contains(next_whos, who) then 'replaced'
-    else 'left' end"""
+_EVENTS = """stack(2,
+    log_partition, log_offset, append_ts, case when not was_there then 'joined' when not is_same then 'settled' end,
+    generation, partitions, partitions,
+    next_log_partition, next_log_offset, next_append_ts, case when stays or next_log_offset is null then null
+    when next_kind <> 'classic' then 'converted' when is_replaced then 'replaced' else 'left' end,
+    int(null), 0, 0) as (log_partition, log_offset, append_ts, event, member_epoch, partitions, target)"""
+"""SQL: what happened to a member in a generation, and what after it; where ``event`` is null, nothing did."""
 _IN_LIFE = "over (partition by `group`, member order by log_offset)"
 
 
-def members(generations: DataFrame, played: DataFrame) -> DataFrame:
-    """MEMBERS of the classic groups in ``generations`` (of all kinds of groups), together with ``played``, the MEMBERS of other
-    groups."""
-    in_order = generations.selectExpr(
+def members(assignments: DataFrame, played: DataFrame) -> DataFrame:
+    """MEMBERS of the classic groups in ``assignments`` (ASSIGNMENTS), together with ``played``, the MEMBERS of other groups."""
+    in_order = assignments.selectExpr(
         "*",
         f"row_number() {IN_GROUP} as number",
         *(f"lead({name}) {IN_GROUP} as next_{name}" for name in ("log_partition", "log_offset", "append_ts")),
         f"lead(is_tombstone) {IN_GROUP} as is_end_next",
         f"lead(append_ts, 2) {IN_GROUP} as append_ts_after_next",
         f"lead(kind, 2) {IN_GROUP} as kind_after_next",
-        f"lead(transform(members, m -> {IDENTITY})) {IN_GROUP} as next_whos",
+        f"lead(members.who) {IN_GROUP} as next_whos",
     ).selectExpr(
         "*",
         # If a classic group is converted to another kind, its tombstone is followed by a target assignment of that kind.
         "if(is_end_next, if(next_append_ts = append_ts_after_next, kind_after_next, null), 'classic') as next_kind",
     )
     there = in_order.where("kind = 'classic' and not is_tombstone").selectExpr(
-        "* except (members)",
-        f"""inline(transform(members, m -> struct(m.member_id as member, m.client_id, m.instance_id, {IDENTITY} as who,
-            {_PARTITIONS} as partitions, xxhash64(m.assigned) as given)))""",
+        "*",
+        """inline(transform(members, m -> struct(m.member_id as member, m.client_id, m.instance_id, m.partitions,
+            m.assigned_hash, m.instance_id is not null and array_contains(next_whos, m.who) as is_replaced)))""",
     )
     beside = there.selectExpr(
         "*",
         f"coalesce(lag(number) {_IN_LIFE} = number - 1, false) as was_there",
-        f"lag(given) {_IN_LIFE} = given as is_same",
+        f"lag(assigned_hash) {_IN_LIFE} = assigned_hash as is_same",
         f"coalesce(lead(number) {_IN_LIFE} = number + 1, false) as stays",
     )
-    changes = beside.where("not was_there or not is_same").selectExpr(
-        "*", "if(was_there, 'settled', 'joined') as event", "generation as member_epoch", "partitions as target"
+    events = beside.selectExpr("`group`", "kind", "member", "client_id", "instance_id", _EVENTS).where(
+        "event is not null"
     )
-    ends = beside.where("not stays and next_log_offset is not null").selectExpr(
-        "`group`",
-        "kind",
-        "next_log_partition as log_partition",
-        "next_log_offset as log_offset",
-        "next_append_ts as append_ts",
-        "member",
-        "client_id",
-        "instance_id",
-        f"{_EVENT} as event",
-        "0 as partitions",
-        "0 as target",
-    )
-    classic = changes.unionByName(ends, allowMissingColumns=True).selectExpr(
+    classic = events.selectExpr(
         *("*", "true as is_classic", "true as is_settled", "0 as revoking"),
         f"if(event in ('joined', 'settled'), lead(append_ts) {_IN_LIFE}, null) as until_ts",
     )

@@ -10,16 +10,20 @@ rejoins with a new member id as the same owner (KIP-345).
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from groupcoord.pipeline.arrow_columns import arrow_schema
-from groupcoord.pipeline.schemas import OWNERSHIP, table_schema
+from groupcoord.pipeline.arrow_columns import TIMESTAMP, arrow_schema
+from groupcoord.pipeline.schemas import OWNERSHIP, TableSchema, table_schema
 from groupcoord.pipeline.spark_session import map_in_arrow
 
 PERSON = ("member_id", "client_id", "who")
@@ -47,18 +51,18 @@ class AssignmentArrays:
     """For each of ``partitions``, its topic, as an index into ``topics``."""
 
 
-def assignment_arrays(members: Any) -> AssignmentArrays:
-    """Flatten ``members``, an array with a list of members for each record."""
+def assignment_arrays(members: Any, assigned: Any) -> AssignmentArrays:
+    """Flatten ``members``, an array with a list of members for each record, and ``assigned``, with a list of their
+    assignments."""
     people, record = _items(members)
-    order = np.lexsort((_ranks(people.field("member_id")), record))
+    order = pa.array(np.lexsort((_ranks(people.field("member_id")), record)))
     # The order of the records stays as it is, so ``record`` does, too.
-    people = people.take(pa.array(order))
-    mentions, person = _items(people.field("assigned"))
+    mentions, person = _items(assigned.flatten().take(order))
     partitions, topic = _items(mentions.field("partitions"))
     return AssignmentArrays(
-        people=pa.record_batch({name: people.field(name).cast(pa.string()) for name in PERSON}),
+        people=pa.record_batch({name: people.field(name).take(order) for name in PERSON}),
         record=record,
-        topics=mentions.field("topic").cast(pa.string()),
+        topics=mentions.field("topic"),
         person=person,
         partitions=partitions.to_numpy(),
         topic=topic,
@@ -67,7 +71,7 @@ def assignment_arrays(members: Any) -> AssignmentArrays:
 
 def pieces(batch: Any, at_once: int) -> Iterator[Any]:
     """Slices of ``batch`` whose assignments have at most ``at_once`` partitions, or that are a single record."""
-    ends = np.cumsum(_sizes(batch.column("members")))
+    ends = np.cumsum(_sizes(batch.column("assigned")))
     first = 0
     while first < len(batch):
         before = ends[first - 1] if first else 0
@@ -82,11 +86,11 @@ def codes(values: Any) -> tuple[Any, Any]:
     return encoded.indices.to_numpy(), encoded.dictionary
 
 
-def _sizes(members: Any) -> Any:
+def _sizes(assigned: Any) -> Any:
     """The number of partitions that are assigned in each record."""
-    people, record = _items(members)
-    mentions, person = _items(people.field("assigned"))
-    return np.bincount(record[person], _lengths(mentions.field("partitions")), len(members)).astype(np.int64)
+    of_members, record = _items(assigned)
+    mentions, person = _items(of_members)
+    return np.bincount(record[person], _lengths(mentions.field("partitions")), len(assigned)).astype(np.int64)
 
 
 def _items(lists: Any) -> tuple[Any, Any]:
@@ -113,44 +117,89 @@ IN_GROUP = "over (partition by `group` order by log_offset)"
 """SQL: the window over all records of a group, in order."""
 
 
-def find_ownership_changes(generations: DataFrame) -> DataFrame:
-    """OWNERSHIP_CHANGES of all groups in ``generations`` except share groups, whose members share partitions. A tombstone
-    counts as a generation without members. Each group is handled by one task."""
-    given = (
-        generations.where("kind <> 'share'")
-        .select(*_WHERE.names, "members")
-        .selectExpr(
-            "* except (members)",
-            f"""transform(members, m -> struct(m.member_id as member_id, m.client_id as client_id, {IDENTITY} as who,
-            m.assigned as assigned)) as members""",
-        )
+def compare_assignments(
+    generations: DataFrame, ownership_folder: Path | None = None, codec: str | None = None
+) -> DataFrame:
+    """ASSIGNMENTS of all groups in ``generations``. With ``ownership_folder``, a local directory, the tasks also write the
+    OWNERSHIP of classic groups there, as Parquet files with the compression ``codec`` of PyArrow.
+
+    Each group is handled by one task. OWNERSHIP can have many times as many rows, which are not passed to Java like this.
+    """
+
+    def compare(batches: Iterator[Any]) -> Iterator[Any]:
+        with ExitStack() as stack:
+            writer: Any = None
+            for table, rows in compared(batches):
+                if table == ASSIGNMENTS:
+                    yield rows
+                elif ownership_folder is not None:
+                    if writer is None:
+                        writer = stack.enter_context(_writer(ownership_folder, codec))
+                    writer.write_batch(rows)
+
+    return map_in_arrow(_in_order(generations), compare, ASSIGNMENTS)
+
+
+def ownership(generations: DataFrame) -> DataFrame:
+    """OWNERSHIP of the classic groups in ``generations``, of all kinds of groups. Having no owner is a change, too."""
+
+    def changes(batches: Iterator[Any]) -> Iterator[Any]:
+        for table, rows in compared(batches):
+            if table == OWNERSHIP:
+                yield from (rows.slice(first, ROWS_AT_ONCE) for first in range(0, len(rows), ROWS_AT_ONCE))
+
+    return map_in_arrow(_in_order(generations), changes, OWNERSHIP)
+
+
+def _in_order(generations: DataFrame) -> DataFrame:
+    """``generations`` with the members of ASSIGNMENTS and what each was assigned, as ``compared`` takes them. Members of share
+    groups share partitions, so they count as members without any."""
+    narrow = generations.selectExpr(
+        *(f"`{name}`" for name in _RECORD.names if name != "members"),
+        # Only the fields that are named here are read.
+        f"""transform(arrays_zip(members.member_id, members.instance_id, members.client_id, members.client_host,
+            members.topics, members.assigned), m -> struct(m.member_id, m.instance_id, m.client_id, m.client_host, m.topics,
+            {IDENTITY} as who, coalesce(m.instance_id, m.client_id) as name, xxhash64(m.assigned) as assigned_hash,
+            aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions)) as partitions)) as members""",
+        "if(kind = 'share', transform(members.assigned, a -> null), members.assigned) as assigned",
     )
-    in_order = given.repartition("group").sortWithinPartitions("group", "log_offset")
-    return map_in_arrow(in_order, ownership_changes, OWNERSHIP_CHANGES)
+    return narrow.repartition("group").sortWithinPartitions("group", "log_offset")
 
 
-def ownership(owned: DataFrame, played: DataFrame) -> DataFrame:
-    """OWNERSHIP: the changes of classic groups in ``owned``, from ``find_ownership_changes``, and ``played``, the OWNERSHIP
-    of other groups. Having no owner is a change, too."""
-    classic = owned.where("moved is null and kind = 'classic'").fillna(value=False, subset=["is_revoking"])
-    return classic.select(*OWNERSHIP.names).unionByName(played)
+def _writer(folder: Path, codec: str | None) -> Any:
+    """A writer of this task's file of OWNERSHIP. A task that is repeated writes the same file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    task = TaskContext.get()
+    return pq.ParquetWriter(
+        folder / f"part-{0 if task is None else task.partitionId()}.parquet",
+        arrow_schema(OWNERSHIP.columns),
+        compression=codec,
+    )
 
 
 PARTITIONS_AT_ONCE = 200_000
 """The most assigned partitions that are compared at once."""
 ROWS_AT_ONCE = 50_000
-"""The most rows of a record batch that is returned."""
-OWNERSHIP_CHANGES = table_schema(
-    """
-    ownership_changes by log_partition, log_offset, group, topic, partition: Changes of owner; and for each record one row
-        with its counts in the last three columns, which other rows do not have.
-    moved int partitions: partitions whose last owner was another member
+"""The most rows of OWNERSHIP in a record batch that is passed to Java."""
+_MEMBER = (
+    "struct<member_id:string,instance_id:string,client_id:string,client_host:string,topics:array<string>,who:string,"
+    "name:string,assigned_hash:bigint,partitions:int>"
+)
+ASSIGNMENTS = table_schema(
+    f"""
+    assignments by log_partition, log_offset: The generations of all groups, compared with the assignment before. Not kept.
+    is_tombstone, protocol, leader, state_ts
+    metadata_hash bigint: hash of the topics of a group that is not classic
+    members array<{_MEMBER}>: the members, each with its identity (`who`), its group instance id or else client id (`name`), a
+        hash of its assignment, and its number of partitions; null: its assignment cannot be read
+    moved int partitions: partitions whose last owner was another member; null, as the next two: a share group
     kept int partitions: partitions with the owner that they last had
     could_stay bigint partitions: how many could have kept their last owner
     """,
-    OWNERSHIP.columns,
+    OWNERSHIP.columns[:6],
 )
-_WHERE = arrow_schema(OWNERSHIP.columns[:6])
+_RECORD = arrow_schema(ASSIGNMENTS.columns[:-3])
+_WHERE = OWNERSHIP.names[:6]
 _CHANGE = arrow_schema(OWNERSHIP.columns[:-2])
 _LAST = pa.schema(
     [*((name, pa.string()) for name in (*PERSON, "topic")), ("partition", pa.int32()), ("is_held", pa.bool_())]
@@ -200,8 +249,9 @@ class _Entries:
         return self.group[np.maximum(self.record, 0)] == self.group[-1]
 
 
-def ownership_changes(batches: Iterator[Any]) -> Iterator[Any]:
-    """Convert record batches of generations, as ``find_ownership_changes`` prepares them, to batches of OWNERSHIP_CHANGES.
+def compared(batches: Iterator[Any]) -> Iterator[tuple[TableSchema, Any]]:
+    """Convert record batches of generations, with the columns of ASSIGNMENTS but the counts, and a column ``assigned``: pairs
+    of a table, ASSIGNMENTS or OWNERSHIP (of classic groups), and a record batch of its rows.
 
     The records of a group must come one after the other and in order.
     """
@@ -210,33 +260,30 @@ def ownership_changes(batches: Iterator[Any]) -> Iterator[Any]:
         for records in pieces(batch, PARTITIONS_AT_ONCE):
             group = records.column("group")[0].as_py()
             if group != past.group:
-                yield from _batches(past.open)
+                yield from _of_classic(past.open)
                 past = _nothing(group)
-            given = assignment_arrays(records.column("members"))
-            where = pa.record_batch({field.name: records.column(field.name).cast(field.type) for field in _WHERE})
+            columns = [records.column(field.name).cast(field.type) for field in _RECORD]
+            where = pa.RecordBatch.from_arrays(columns, schema=_RECORD)
+            given = assignment_arrays(where.column("members"), records.column("assigned"))
             entries = _entries(given, past, where)
-            yield from _batches(_said(given, entries, where))
-            changes, past = _changes(entries, past, where)
-            yield from _batches(changes)
-    yield from _batches(past.open)
+            yield ASSIGNMENTS, _counted(given, entries, where)
+            changes, until, past = _changes(entries, past, where.select(_WHERE))
+            yield from _of_classic(changes, until)
+    yield from _of_classic(past.open)
 
 
 def _nothing(group: str | None) -> _Past:
     return _Past(group, *(pa.RecordBatch.from_pylist([], schema=schema) for schema in (_LAST, _CHANGE)))
 
 
-def _batches(rows: Any) -> Iterator[Any]:
-    """``rows`` as record batches of OWNERSHIP_CHANGES; missing columns are null."""
-    schema = arrow_schema(OWNERSHIP_CHANGES.columns)
-    for first in range(0, len(rows), ROWS_AT_ONCE):
-        some = rows.slice(first, ROWS_AT_ONCE)
-        columns = [
-            some.column(field.name).cast(field.type)
-            if field.name in rows.schema.names
-            else pa.nulls(len(some), field.type)
-            for field in schema
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+def _of_classic(changes: Any, until: Any = None) -> Iterator[tuple[TableSchema, Any]]:
+    """OWNERSHIP of those of ``changes`` that are of classic groups, if any; without ``until`` they have no end."""
+    until = pa.nulls(len(changes), TIMESTAMP) if until is None else until
+    columns = [*changes.columns, until, pa.array(np.zeros(len(changes), bool))]
+    rows = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(OWNERSHIP.columns))
+    rows = rows.filter(pc.equal(rows.column("kind"), "classic"))
+    if len(rows):
+        yield OWNERSHIP, rows
 
 
 def _entries(given: AssignmentArrays, past: _Past, where: Any) -> _Entries:
@@ -272,8 +319,8 @@ def _keys(group: Any, topics: Any, topic: Any, partition: Any) -> Any:
     return (number[topic] << 32) + partition
 
 
-def _said(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
-    """A row for each record with the counts ``moved``, ``kept`` and ``could_stay``."""
+def _counted(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
+    """ASSIGNMENTS: ``where`` with the counts ``moved``, ``kept`` and ``could_stay`` of each record."""
     who, whos = codes(entries.people.column("who"))
     base = entries.record * len(whos)
     now, before = who[entries.person], who[np.roll(entries.person, 1)]
@@ -285,9 +332,11 @@ def _said(given: AssignmentArrays, entries: _Entries, where: Any) -> Any:
     record = seats // max(len(whos), 1)
     shares = (_shares(seats, record, taken) for taken in ((base + now)[~entries.is_past], (base + before)[later]))
     could_stay = np.bincount(record, np.minimum(*shares), len(where)).astype(np.int64)
-    for name, column in (("moved", moved), ("kept", kept), ("could_stay", could_stay)):
-        where = where.append_column(name, pa.array(column))
-    return where
+    is_share = np.asarray(pc.equal(where.column("kind"), "share"))
+    counts = (
+        pa.array(counted, mask=is_share) for counted in (moved.astype(np.int32), kept.astype(np.int32), could_stay)
+    )
+    return pa.RecordBatch.from_arrays([*where.columns, *counts], schema=arrow_schema(ASSIGNMENTS.columns))
 
 
 def _shares(seats: Any, record: Any, taken: Any) -> Any:
@@ -298,8 +347,8 @@ def _shares(seats: Any, record: Any, taken: Any) -> Any:
     return shares[np.lexsort((shares, record))]
 
 
-def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
-    """The changes whose ends are known, and the state of the last group."""
+def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, Any, _Past]:
+    """The changes whose ends are known, these ends, and the state of the last group."""
     # Each entry can have two changes: a gain (or, for an entry of _Past, its open change), and a loss after it.
     place = np.nonzero(np.column_stack([_is_gain(entries), _is_lost(entries)]).ravel())[0]
     entry, is_loss = place >> 1, (place & 1).astype(bool)
@@ -309,9 +358,8 @@ def _changes(entries: _Entries, past: _Past, where: Any) -> tuple[Any, _Past]:
     is_last = _ends(_differs(np.cumsum(entries.begins)[entry]))
     is_open = is_last & entries.is_of_last_group[entry]
     until = changes.column("append_ts").take(pa.array(np.roll(row, -1), mask=is_last))
-    done = changes.take(pa.array(row[~is_open])).append_column("until_ts", until.filter(pa.array(~is_open)))
-    group = where.column("group")[-1].as_py()
-    return done, _Past(group, _last(entries, len(where)), changes.take(pa.array(row[is_open])))
+    now = _Past(where.column("group")[-1].as_py(), _last(entries, len(where)), changes.take(pa.array(row[is_open])))
+    return changes.take(pa.array(row[~is_open])), until.filter(pa.array(~is_open)), now
 
 
 def _is_gain(entries: _Entries) -> Any:

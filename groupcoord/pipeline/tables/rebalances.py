@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.schemas import REBALANCES, SKEW, STORMS
-from groupcoord.pipeline.tables.current_state import PLACE
 from groupcoord.pipeline.tables.modern_group_history import FIRST_EPOCH
-from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP
+from groupcoord.pipeline.tables.ownership_changes import IN_GROUP
 
 
 def of_all_kinds(classic: DataFrame, modern: DataFrame) -> DataFrame:
@@ -33,7 +32,7 @@ def _names(people: str) -> str:
 
 
 def _machines(people: str) -> str:
-    return f"sort_array(transform({people}, p -> concat(p.client, ' ', p.host)))"
+    return f"sort_array(transform({people}, p -> concat(p.client_id, ' ', p.client_host)))"
 
 
 _RULES = {
@@ -47,26 +46,26 @@ _RULES = {
         "'a consumer group became a classic one'",
     ),
     "empty_join": ("members_after = 0 and members_before = 0", "'a join phase ended without members'"),
-    "group_emptied": ("members_after = 0", f"concat('everybody left or timed out; the last: ', {_names('leavers')})"),
+    "group_emptied": ("members_after = 0", "concat('everybody left or timed out; the last: ', went)"),
     "group_started": (
         "members_before = 0 and coalesce(previous_generation, 0) = 0",
-        f"concat('the group began: ', {_names('newcomers')}, ' joined')",
+        "concat('the group began: ', came, ' joined')",
     ),
-    "group_refilled": ("members_before = 0", f"concat({_names('newcomers')}, ' joined a group that was empty')"),
+    "group_refilled": ("members_before = 0", "concat(came, ' joined a group that was empty')"),
     "assignor_changed": (
         "protocol_before <> protocol_after",
         "concat('the assignor changed from ', protocol_before, ' to ', protocol_after)",
     ),
     "members_restarted": (
         f"size(newcomers) > 0 and {_machines('newcomers')} = {_machines('leavers')}",
-        f"concat({_names('newcomers')}, ' restarted: the same client ids and hosts under new member ids')",
+        "concat(came, ' restarted: the same client ids and hosts under new member ids')",
     ),
     "members_joined_and_left": (
         "size(newcomers) > 0 and size(leavers) > 0",
-        f"concat({_names('newcomers')}, ' joined; ', {_names('leavers')}, ' left or timed out')",
+        "concat(came, ' joined; ', went, ' left or timed out')",
     ),
-    "members_joined": ("size(newcomers) > 0", f"concat({_names('newcomers')}, ' joined')"),
-    "members_left": ("size(leavers) > 0", f"concat({_names('leavers')}, ' left or timed out')"),
+    "members_joined": ("size(newcomers) > 0", "concat(came, ' joined')"),
+    "members_left": ("size(leavers) > 0", "concat(went, ' left or timed out')"),
     "subscription_changed": (
         "size(array_except(topics, old_topics)) > 0 or size(array_except(old_topics, topics)) > 0",
         """concat('the subscription changed:',
@@ -80,11 +79,11 @@ _RULES = {
         f"concat({_names('returned')}, ' came back under another member id')",
     ),
     "cooperative_second_step": (
-        "old_total < partitions_total and protocol_after like '%cooperative%'",
+        "old_partitions_total < partitions_total and protocol_after like '%cooperative%'",
         "'second step of a cooperative rebalance: what had been given up was handed out'",
     ),
-    "partitions_added": ("old_total < partitions_total", "'there are more partitions than before'"),
-    "partitions_removed": ("old_total > partitions_total", "'there are fewer partitions than before'"),
+    "partitions_added": ("old_partitions_total < partitions_total", "'there are more partitions than before'"),
+    "partitions_removed": ("old_partitions_total > partitions_total", "'there are fewer partitions than before'"),
     "topics_changed": ("metadata_hash <> old_metadata_hash", "'topics came or went, or have other partitions'"),
     "other": ("kind <> 'classic'", "'nobody came or went, and nobody asked for anything else'"),
     "member_rejoined": (
@@ -101,12 +100,13 @@ _HIDDEN = """
 """
 
 CAUSE_KIND = "case " + " ".join(f"when {condition} then '{kind}'" for kind, (condition, _) in _RULES.items()) + " end"
+"""SQL over the columns of ``_compared``: a key of CAUSE_KINDS."""
 LIKELY_CAUSE = (
-    "concat(case "
-    + " ".join(f"when {condition} then {text}" for condition, text in _RULES.values())
+    "concat(case cause_kind "
+    + " ".join(f"when '{kind}' then {text}" for kind, (_, text) in _RULES.items())
     + f" end, {_HIDDEN})"
 )
-"""SQL expressions over the columns of ``_compared``: a key of CAUSE_KINDS, and a description."""
+"""SQL over the same columns and ``cause_kind``: a description."""
 
 
 FEWEST = 5
@@ -174,41 +174,34 @@ def storms(rebalances: DataFrame) -> DataFrame:
     )
 
 
-def skew(generations: DataFrame) -> DataFrame:
-    """SKEW: a row for each member, with a readable assignment, of each of ``generations``."""
+def skew(assignments: DataFrame) -> DataFrame:
+    """SKEW: a row for each member, with a readable assignment, of each of ``assignments`` (ASSIGNMENTS)."""
     return (
-        generations.where("not is_tombstone")
-        .selectExpr(
-            "*",
-            """transform(filter(members, m -> m.assigned is not null), m -> struct(
-                m.member_id as member,
-                m.client_id as client_id,
-                aggregate(m.assigned, 0, (sum, a) -> sum + size(a.partitions)) as partitions)) as shares""",
-        )
+        assignments.where("not is_tombstone")
+        .selectExpr("*", "filter(members, m -> m.partitions is not null).partitions as shares")
         .where("size(shares) > 0")
         .selectExpr(
-            "*",
-            "aggregate(shares, 0, (sum, s) -> sum + s.partitions) / size(shares) as fair_share",
-            "inline(shares)",
+            "*", "aggregate(shares, 0, (sum, share) -> sum + share) / size(shares) as fair_share", "inline(members)"
         )
+        .where("partitions is not null")
+        .withColumnRenamed("member_id", "member")
         .select(*SKEW.names)
     )
 
 
-_SIZE = "aggregate(coalesce(m.assigned, array()), 0, (sum, a) -> sum + size(a.partitions))"
-
-
-def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
-    """REBALANCES: each new generation compared with the one before. ``owned`` is the result of ``find_ownership_changes``."""
-    compared = _compared(generations)
+def rebalances(assignments: DataFrame) -> DataFrame:
+    """REBALANCES: each new generation of ``assignments`` (ASSIGNMENTS) compared with the one before."""
     return (
-        compared.join(owned.where("moved is not null").select(*PLACE, "moved", "kept", "could_stay"), PLACE, "left")
+        _compared(assignments)
         .selectExpr(
             "*",
             "int(greatest(0, could_stay - kept)) as moved_needlessly",
             f"{CAUSE_KIND} as cause_kind",
-            f"{LIKELY_CAUSE} as likely_cause",
+            # Each of them is evaluated once, and not wherever LIKELY_CAUSE names it.
+            f"{_names('newcomers')} as came",
+            f"{_names('leavers')} as went",
         )
+        .selectExpr("*", f"{LIKELY_CAUSE} as likely_cause")
         .select(*REBALANCES.names)
     )
 
@@ -216,11 +209,11 @@ def rebalances(generations: DataFrame, owned: DataFrame) -> DataFrame:
 _OF_NAME = "size(filter({}, p -> p.name = n))"
 _CARRIED = (
     *("kind", "metadata_hash", "generation", "is_tombstone", "protocol", "leader", "at"),
-    *("whos", "people", "topics", "shares"),
+    *("members", "topics", "partitions_total"),
 )
 
 
-def _compared(generations: DataFrame) -> DataFrame:
+def _compared(assignments: DataFrame) -> DataFrame:
     """Each new generation, with the columns of the record before it as ``old_…``.
 
     Further records of the same generation are left out, and so is generation 0, with which a group is created.
@@ -228,21 +221,19 @@ def _compared(generations: DataFrame) -> DataFrame:
     # A group that is converted gets a tombstone of the old kind and a record of the new kind at once. That is not its end.
     is_other = f"is_tombstone and lead(kind) {IN_GROUP} <> kind and lead(append_ts) {IN_GROUP} = append_ts"
     described = (
-        generations.selectExpr("*", f"coalesce({is_other}, false) as is_other")
+        assignments.selectExpr("*", f"coalesce({is_other}, false) as is_other")
         .where("not is_other")
         .selectExpr(
             "*",
             "coalesce(append_ts, state_ts) as at",
-            f"transform(members, m -> {IDENTITY}) as whos",
-            f"""transform(members, m -> struct(m.member_id as id, {IDENTITY} as who,
-                coalesce(m.instance_id, m.client_id) as name, m.client_id as client, m.client_host as host)) as people""",
             "array_distinct(flatten(transform(members, m -> coalesce(m.topics, array())))) as topics",
-            f"transform(members, m -> {_SIZE}) as shares",
+            "transform(members, m -> coalesce(m.partitions, 0)) as shares",
         )
+        .selectExpr("*", "aggregate(shares, 0, (sum, share) -> sum + share) as partitions_total")
     )
     beside = described.selectExpr("*", *(f"lag({name}) {IN_GROUP} as old_{name}" for name in _CARRIED))
     begins = beside.where(
-        "not is_tombstone and (generation > 0 or size(people) > 0) "
+        "not is_tombstone and (generation > 0 or size(members) > 0) "
         "and (old_is_tombstone is null or old_is_tombstone or generation <> old_generation "
         "or kind <> old_kind)"
     )
@@ -251,7 +242,8 @@ def _compared(generations: DataFrame) -> DataFrame:
             "*",
             # Before the first generation, and after a tombstone, a group has no members. Otherwise they are unknown.
             f"old_is_tombstone is null and generation > if(kind = 'classic', 1, {FIRST_EPOCH}) as is_unknown",
-            "coalesce(old_people, array()) as old_folk",
+            "coalesce(old_members, array()) as old_folk",
+            "coalesce(old_members.who, array()) as old_whos",
         )
         .selectExpr(
             "*",
@@ -259,25 +251,23 @@ def _compared(generations: DataFrame) -> DataFrame:
             "if(old_generation is null, null, cast(greatest(0, generation - old_generation - 1) as int)) as hidden_generations",
             "if(kind = 'classic', unix_millis(append_ts) - unix_millis(state_ts), null) as assign_and_sync_ms",
             "if(is_unknown, null, size(old_folk)) as members_before",
-            "size(people) as members_after",
-            "if(is_unknown, null, filter(people, p -> not array_contains(transform(old_folk, o -> o.who), p.who))) "
-            "as newcomers",
-            "if(is_unknown, null, filter(old_folk, o -> not array_contains(whos, o.who))) as leavers",
-            "if(is_unknown, null, filter(people, p -> exists(old_folk, o -> o.who = p.who and o.id <> p.id))) as returned",
+            "size(members) as members_after",
+            "if(is_unknown, null, filter(members, p -> not array_contains(old_whos, p.who))) as newcomers",
+            "if(is_unknown, null, filter(old_folk, o -> not array_contains(members.who, o.who))) as leavers",
+            """if(is_unknown, null, filter(members, p -> p.instance_id is not null
+                and exists(old_folk, o -> o.who = p.who and o.member_id <> p.member_id))) as returned""",
             "old_leader as leader_before",
             "leader as leader_after",
             "old_protocol as protocol_before",
             "protocol as protocol_after",
-            "aggregate(shares, 0, (sum, share) -> sum + share) as partitions_total",
-            "aggregate(old_shares, 0, (sum, share) -> sum + share) as old_total",
             "coalesce(array_max(shares) - array_min(shares), 0) as imbalance",
             "(unix_millis(at) - unix_millis(old_at)) / 1000.0D as seconds_since_previous",
         )
         .selectExpr(
             "*",
-            "newcomers.id as joined",
-            "leavers.id as `left`",
+            "newcomers.member_id as joined",
+            "leavers.member_id as `left`",
             f"""transform(array_distinct(transform(concat(newcomers, leavers), p -> p.name)), n -> struct(n as name,
-                greatest({_OF_NAME.format("people")}, {_OF_NAME.format("old_folk")}) as members)) as came_and_went""",
+                greatest({_OF_NAME.format("members")}, {_OF_NAME.format("old_folk")}) as members)) as came_and_went""",
         )
     )

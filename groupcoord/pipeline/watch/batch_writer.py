@@ -68,7 +68,7 @@ from groupcoord.pipeline.tables.modern_group_history import (
     topic_names,
 )
 from groupcoord.pipeline.tables.offset_expiry import with_expiry
-from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes
+from groupcoord.pipeline.tables.ownership_changes import compare_assignments
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
@@ -512,7 +512,7 @@ def rebalances_in(kept: DataFrame, came: DataFrame, names: DataFrame) -> DataFra
     """The ``rebalances`` of the new generations ``came``, of all kinds of groups, compared with those that were ``kept``. In
     generations of groups that are not classic, topic ids are replaced by ``names``."""
     records = named(kept.unionByName(came), "members", names)
-    return at_places(rebalances_of(records, find_ownership_changes(records)), came.select(*PLACE))
+    return at_places(rebalances_of(compare_assignments(records)), came.select(*PLACE))
 
 
 def storms_after(before: DataFrame, kept: DataFrame, came: DataFrame) -> DataFrame:

@@ -34,7 +34,7 @@ from groupcoord.pipeline.tables.consecutive_commits import (
 )
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
 from groupcoord.pipeline.tables.log_coverage import buckets_of, in_buckets, log_partitions, merge_buckets, places_in
-from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
+from groupcoord.pipeline.tables.ownership_changes import ownership
 from tests.pipeline.frames import at, commit, frame, generation, member, once, rows, since
 
 
@@ -53,7 +53,7 @@ class Stepped(NamedTuple):
 
 def stepped(spark: SparkSession, commits: DataFrame, *generations: dict[str, Any]) -> Stepped:
     told = frame(spark, MODERN_GENERATIONS, generations)
-    changes = once(ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, [])))
+    changes = once(ownership(told))
     statistics = once(partition_statistics(commits))
     return Stepped(once(consecutive_commits(commits, statistics, changes)), statistics, changes, told)
 
@@ -197,9 +197,7 @@ def test_following_in_stretches_finds_what_one_sort_of_all_commits_does(spark: S
         row = commit(offset, committed, partition=chance.randrange(3), group=group, when=at(seconds))
         said.append(row | {"commit_ts": None} if chance.random() < 0.1 else row)
     commits = frame(spark, COMMITS, said)
-    changes = once(
-        ownership(find_ownership_changes(frame(spark, MODERN_GENERATIONS, told)), frame(spark, OWNERSHIP, []))
-    )
+    changes = once(ownership(frame(spark, MODERN_GENERATIONS, told)))
     found = once(consecutive_commits(commits, once(partition_statistics(commits)), changes, stretch_bits=1))
     names = ["log_offset", "previous_ms", "previous_offset", "previous_place", "is_recent", "is_after_gap"]
     expected = once(_by_one_sort(commits, changes))
@@ -296,7 +294,7 @@ def test_a_consumer_group_has_zombies_by_what_its_members_really_had(spark: Spar
         {**place, "log_offset": offset, "append_ts": at(offset), "member": owner, "previous_member": before}
         for offset, owner, before in owners
     ]
-    changes = once(ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, had)))
+    changes = once(ownership(told).unionByName(frame(spark, OWNERSHIP, had)))
     statistics = once(partition_statistics(commits))
     taken = once(consecutive_commits(commits, statistics, changes))
     found = zombies(taken, statistics, changes, told, commits)

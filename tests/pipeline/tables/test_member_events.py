@@ -6,11 +6,13 @@ from pyspark.sql import SparkSession
 
 from groupcoord.pipeline.schemas import MEMBERS, MODERN_GENERATIONS
 from groupcoord.pipeline.tables.member_events import members
+from groupcoord.pipeline.tables.ownership_changes import compare_assignments
 from tests.pipeline.frames import frame, generation, member, rows
 
 
 def lived(spark: SparkSession, *generations: dict[str, Any]) -> list[tuple[Any, ...]]:
-    found = members(frame(spark, MODERN_GENERATIONS, generations), frame(spark, MEMBERS, []))
+    assignments = compare_assignments(frame(spark, MODERN_GENERATIONS, generations))
+    found = members(assignments, frame(spark, MEMBERS, []))
     assert found.columns == MEMBERS.names
     return rows(found, "member", "log_offset", "event", "member_epoch", "partitions", "until_ts")
 

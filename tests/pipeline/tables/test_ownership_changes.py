@@ -5,53 +5,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupcoord.pipeline.arrow_columns import arrow_schema
-from groupcoord.pipeline.tables.ownership_changes import OWNERSHIP_CHANGES, ownership_changes, pieces
+from groupcoord.pipeline.arrow_columns import arrow_schema, arrow_type
+from groupcoord.pipeline.schemas import TOPIC_PARTITIONS
+from groupcoord.pipeline.tables.ownership_changes import ASSIGNMENTS, PERSON, compared, pieces
 
 SCHEMA = pa.schema(
     [
-        ("log_partition", pa.int32()),
-        ("log_offset", pa.int64()),
-        ("append_ts", pa.timestamp("us", "UTC")),
-        ("group", pa.string()),
-        ("kind", pa.string()),
-        ("generation", pa.int32()),
-        (
-            "members",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("member_id", pa.string()),
-                        ("client_id", pa.string()),
-                        ("who", pa.string()),
-                        (
-                            "assigned",
-                            pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])),
-                        ),
-                    ]
-                )
-            ),
-        ),
+        *list(arrow_schema(ASSIGNMENTS.columns))[:-3],
+        ("assigned", pa.list_(arrow_type(TOPIC_PARTITIONS))),
     ]
 )
-AssignmentArrays = dict[str, list[int] | None]
+Given = dict[str, list[int] | None]
 
 
-def record(offset: int, given: AssignmentArrays | None, group: str = "g") -> dict[str, Any]:
+def record(offset: int, given: Given | None, group: str = "g") -> dict[str, Any]:
     """A generation in which each member has these partitions of ``t``; None: the end of the group."""
-    members = (
-        None
-        if given is None
-        else [
-            {
-                "member_id": name,
-                "client_id": name.upper(),
-                "who": f"m:{name}",
-                "assigned": None if numbers is None else [{"topic": "t", "partitions": numbers}],
-            }
-            for name, numbers in given.items()
-        ]
-    )
+    members = None if given is None else [(name, name.upper(), f"m:{name}") for name in given]
     return {
         "log_partition": 0,
         "log_offset": offset,
@@ -59,26 +28,32 @@ def record(offset: int, given: AssignmentArrays | None, group: str = "g") -> dic
         "group": group,
         "kind": "classic",
         "generation": offset,
-        "members": members,
+        "members": members and [dict(zip(PERSON, one, strict=True)) for one in members],
+        "assigned": None if given is None else [_of_topic(numbers) for numbers in given.values()],
     }
 
 
+def _of_topic(numbers: list[int] | None) -> list[dict[str, Any]] | None:
+    return None if numbers is None else [{"topic": "t", "partitions": numbers}]
+
+
 def played(*records: dict[str, Any], at_once: int = 10) -> list[dict[str, Any]]:
+    """The rows of both tables; those of ASSIGNMENTS have a column ``moved``."""
     table = pa.Table.from_pylist(list(records), schema=SCHEMA)
-    batches = list(ownership_changes(iter(table.to_batches(max_chunksize=at_once))))
-    assert all(batch.schema == arrow_schema(OWNERSHIP_CHANGES.columns) for batch in batches)
-    return [row for batch in batches for row in batch.to_pylist()]
+    found = list(compared(iter(table.to_batches(max_chunksize=at_once))))
+    assert all(batch.schema == arrow_schema(table.columns) for table, batch in found)
+    return [row for _, batch in found for row in batch.to_pylist()]
 
 
 def changes(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     names = ("group", "partition", "log_offset", "member", "previous_member")
-    found = [row for row in rows if row["moved"] is None]
+    found = [row for row in rows if "moved" not in row]
     return sorted((*(row[name] for name in names), row["until_ts"] and row["until_ts"].microsecond) for row in found)
 
 
 def moves(rows: list[dict[str, Any]]) -> list[tuple[int, ...]]:
     names = ("log_offset", "moved", "kept", "could_stay")
-    return [tuple(row[name] for name in names) for row in rows if row["moved"] is not None]
+    return [tuple(row[name] for name in names) for row in rows if "moved" in row]
 
 
 STORY = (

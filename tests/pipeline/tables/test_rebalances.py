@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.pipeline.schemas import CAUSE_KINDS, MODERN_GENERATIONS, OWNERSHIP, REBALANCES, SKEW, STORMS
-from groupcoord.pipeline.tables.ownership_changes import find_ownership_changes, ownership
+from groupcoord.pipeline.tables.ownership_changes import compare_assignments, ownership
 from groupcoord.pipeline.tables.rebalances import rebalances, skew, storms
 from tests.pipeline.frames import at, frame, generation, member, once, rows
 
@@ -15,8 +15,7 @@ def history(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
 
 
 def compared(spark: SparkSession, *generations: dict[str, Any]) -> DataFrame:
-    told = history(spark, *generations)
-    found = once(rebalances(told, once(find_ownership_changes(told))))
+    found = once(rebalances(compare_assignments(history(spark, *generations))))
     assert found.columns == REBALANCES.names
     return found
 
@@ -180,7 +179,7 @@ def test_ownership_has_a_row_for_each_change(spark: SparkSession) -> None:
         generation(3, 3, member("a", {"t": [0]}), member("b", {"t": [1]})),
         generation(4, None),
     )
-    found = ownership(find_ownership_changes(told), frame(spark, OWNERSHIP, []))
+    found = ownership(told)
     assert found.columns == OWNERSHIP.names
     assert rows(found, "partition", "log_offset", "generation", "member", "previous_member", "until_ts") == [
         (0, 1, 1, "a", None, 4.0),
@@ -273,8 +272,7 @@ def test_members_that_come_one_by_one_into_a_new_group_are_no_storm(spark: Spark
 
 
 def test_skew_counts_what_each_member_was_given(spark: SparkSession) -> None:
-    found = skew(
-        history(spark, generation(1, 1, member("a", {"t": [0, 1], "u": [3]}), member("b", {})), generation(2, None))
-    )
+    told = history(spark, generation(1, 1, member("a", {"t": [0, 1], "u": [3]}), member("b", {})), generation(2, None))
+    found = skew(compare_assignments(told))
     assert found.columns == SKEW.names
     assert rows(found, "member", "partitions", "fair_share") == [("a", 3, 1.5), ("b", 0, 1.5)]
