@@ -50,7 +50,7 @@ from groupcoord.protocol.coordinator_records.group_records import (
     write_value,
 )
 from groupcoord.protocol.messages import HeartbeatRequest, OffsetCommitRequest
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.file_storage_backend import DataDirectory
 
 SECONDS = 3.0
 CONNECTIONS = (1, 100)

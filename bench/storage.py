@@ -16,7 +16,7 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.file_storage_backend import DataDirectory
 
 TOTAL_BYTES = 1_000_000_000
 RECORD_BYTES = 1_000

@@ -10,7 +10,7 @@ from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
-DATA_MODULES = {"errors.py", "kafka_property_table.py", "property_documentation.py", "schemas.py"}
+DATA_MODULES = {"errors.py", "broker_and_topic_properties.py", "property_documentation.py", "schemas.py"}
 
 
 @pytest.mark.slow  # `make check` asks the same

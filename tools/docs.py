@@ -15,7 +15,7 @@ from pathlib import Path
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
-from groupcoord.coordinator.classic.classic_group_members import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
+from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from tools import (

@@ -30,8 +30,8 @@ from groupcoord.config.property_definitions import (
     check_group,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order
 from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from groupcoord.protocol.apis.alter_configs import AlterConfigsResource as Replacement

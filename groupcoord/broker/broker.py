@@ -13,20 +13,20 @@ from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.high_watermarks import HighWatermarks
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
-from groupcoord.broker.log_manager import LogManager
+from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state import NO_LEADER, PartitionState
+from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
 from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic
 from groupcoord.broker.topic_store import Topic, TopicStore
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
-from groupcoord.core.transaction_verification import (
+from groupcoord.core.transaction_verification_types import (
     TopicPartition,
     TransactionalWrite,
     TransactionMarker,

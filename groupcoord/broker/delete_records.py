@@ -4,8 +4,8 @@ Source: ``ReplicaManager.deleteRecords``.
 """
 
 from groupcoord.broker.broker import Broker
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -26,8 +26,8 @@ from groupcoord.config.property_definitions import (
     same_meaning,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order, string_hash
 from groupcoord.core.scala_hash_order import mutable_map_order
 from groupcoord.protocol.apis.describe_configs import (

@@ -7,8 +7,8 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.storage_backend import LogDirectory
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -8,8 +8,8 @@ from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import NO_OFFSET
 from groupcoord.broker.topic_names import fault_text
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_map_order
 from groupcoord.protocol.apis.describe_producers import (
     DescribeProducersRequest,

@@ -20,8 +20,8 @@ from groupcoord.broker.metadata import handle_describe_cluster, handle_describe_
 from groupcoord.broker.offset_for_leader_epoch import handle_offset_for_leader_epoch
 from groupcoord.broker.produce import handle_produce
 from groupcoord.broker.topic_admin import handle_create_partitions, handle_create_topics, handle_delete_topics
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
 
 Handler = Callable[[Broker, HandlerContext, Call, Any], None]

@@ -20,8 +20,8 @@ from groupcoord.broker.fetch_sessions import (
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import FetchDataInfo, PartitionLog
 from groupcoord.broker.topic_store import Topic
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.fetch import (
     AbortedTransaction,
     EpochEndOffset,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupcoord.broker.partition_log import LogOffsetMetadata, PartitionLog
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 # Deviation (bounded-memory): see broker/topic_config.py

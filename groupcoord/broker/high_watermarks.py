@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state import Replicas
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.broker.partition_state_changes import Replicas
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 OnReplicated = Callable[[HandlerContext, ErrorCode], None]

@@ -5,8 +5,8 @@ Source: ``TransactionCoordinator.handleInitProducerId``.
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.producer_state_manager import NO_EPOCH
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
 from groupcoord.protocol.errors import ErrorCode

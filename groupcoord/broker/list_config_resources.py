@@ -5,8 +5,8 @@ Source: ``KafkaApis.handleListConfigResources``.
 
 from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order, string_hash
 from groupcoord.protocol.apis.list_config_resources import ConfigResource as ListedResource
 from groupcoord.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse

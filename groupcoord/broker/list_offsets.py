@@ -15,8 +15,8 @@ from groupcoord.broker.partition_log import (
     LATEST_TIERED,
     MAX_TIMESTAMP,
 )
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import string_hash
 from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order
 from groupcoord.protocol.apis.list_offsets import (

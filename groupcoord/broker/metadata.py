@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.partition_state import NO_LEADER, PartitionState
+from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_store import Topic
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import compare_key, string_hash, uuid_hash
 from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order, set_order
 from groupcoord.protocol.apis.describe_cluster import (

@@ -5,8 +5,8 @@ Source: ``ReplicaManager.lastOffsetForLeaderEpoch``.
 """
 
 from groupcoord.broker.broker import Broker
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,

@@ -26,7 +26,7 @@ from groupcoord.broker.producer_state_manager import AbortedTransaction, Produce
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, LogBackend, RecoveredLog, Segment
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.core.effects import LogRecord
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,

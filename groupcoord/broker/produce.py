@@ -19,10 +19,10 @@ from groupcoord.broker.producer_state_manager import VerificationState
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.broker.topic_store import Topic
 from groupcoord.core.background_work import BackgroundWork
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite
 from groupcoord.protocol.apis.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupcoord.protocol.apis.produce import (
     BatchIndexAndErrorMessage,

@@ -9,7 +9,7 @@ from bisect import insort
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     INT32_MAX,
     NO_SEQUENCE,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.partition_state import Replicas
+from groupcoord.broker.partition_state_changes import Replicas
 from groupcoord.broker.topic_config import effective_texts
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.config_def import InvalidValueError
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order
 from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsRequest,

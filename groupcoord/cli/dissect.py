@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from groupcoord.cli.main import complain
 from groupcoord.dissect import Dissection, dissect_request, dissect_response
-from groupcoord.dissect.message_layouts import api_name
+from groupcoord.dissect.message_schemas import api_name
 from groupcoord.dissect.segment_files import SUFFIXES, dissect_index, dissect_log
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.coordinator_records.record_formatting import id_text

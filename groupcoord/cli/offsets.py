@@ -30,7 +30,7 @@ from groupcoord.offsets_log.entries import (
     unreadable_json,
 )
 from groupcoord.offsets_log.log_source import Batch, LogSource, SourceError, UnreadableData
-from groupcoord.offsets_log.offline_directory import compact, import_segments
+from groupcoord.offsets_log.offline_import_and_compaction import compact, import_segments
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource
 from groupcoord.offsets_log.segment_export import export_segments
 from groupcoord.storage.file_io import StorageError

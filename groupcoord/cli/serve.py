@@ -26,7 +26,7 @@ from groupcoord.server.server import Server
 from groupcoord.server.system_services import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
-    from groupcoord.storage.data_directory import DataDirectory
+    from groupcoord.storage.file_storage_backend import DataDirectory
     from groupcoord.testing.faults.rule_file import NamedRule
 
 logger = logging.getLogger(__name__)
@@ -328,8 +328,8 @@ async def _serve(
         return await _serve_node(config, topics, now_ms, None, several, rules)
     # Not on every system, and a third of the start if it is not wanted.
     try:
-        from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415
         from groupcoord.storage.file_io import StorageError  # noqa: PLC0415
+        from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415
     except ImportError as problem:  # there is no fcntl
         return complain("serve", f"--data-dir needs a POSIX system: {problem}", 1)
     try:

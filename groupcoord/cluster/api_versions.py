@@ -9,8 +9,8 @@ from groupcoord.cluster.feature_control import Features
 from groupcoord.config.features import (
     FEATURES,
 )
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersion, SupportedFeatureKey
 from groupcoord.protocol.errors import ErrorCode

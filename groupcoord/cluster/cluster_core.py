@@ -22,7 +22,7 @@ from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
-from groupcoord.cluster.controller_node import ControllerNode
+from groupcoord.cluster.controller_outages import ControllerNode
 from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.feature_control import Features
@@ -34,14 +34,14 @@ from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.find_coordinator import this_broker
 from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
-from groupcoord.coordinator.runtime.coordinator_routing import Address
+from groupcoord.coordinator.runtime.coordinator_placement import Address
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, Timers
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION

@@ -1,8 +1,8 @@
 """The controller of a cluster: brokers that stop, die, pause and return, fencing, leader elections and ISR changes.
 
-The controller is a separate node, as with ``process.roles=controller``; see controller_node.py. A killed broker is fenced when
-its session expires, exactly ``broker.session.timeout.ms`` later; in Kafka the session begins with the last heartbeat, so that
-it may be up to ``broker.heartbeat.interval.ms`` earlier. Sources: ``ReplicationControlManager``, ``ClusterControlManager``,
+The controller is a separate node (``process.roles=controller``; see controller_outages.py). A killed broker is fenced when its
+session expires, exactly ``broker.session.timeout.ms`` later; in Kafka the session begins with the last heartbeat, so that it
+may be up to ``broker.heartbeat.interval.ms`` earlier. Sources: ``ReplicationControlManager``, ``ClusterControlManager``,
 ``BrokerHeartbeatManager``.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
-from groupcoord.broker.partition_state import NO_LEADER, Election, PartitionState, Replicas, after_change
+from groupcoord.broker.partition_state_changes import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
-from groupcoord.cluster.broker_state import BrokerCondition, BrokerState
+from groupcoord.cluster.broker_status import BrokerCondition, BrokerState
 from groupcoord.cluster.isr_shrinker import IsrShrinker
 from groupcoord.cluster.leader_rebalance import LeaderRebalance
 from groupcoord.cluster.metadata_quorum import MetadataQuorum
@@ -27,10 +27,10 @@ from groupcoord.cluster.network_cuts import (
     other_broker,
     require_cut,
 )
+from groupcoord.cluster.paused_brokers import SilentBrokers
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
-from groupcoord.cluster.silent_brokers import SilentBrokers
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 

@@ -15,8 +15,8 @@ from groupcoord.cluster.partition_admin import (
     handle_list_partition_reassignments,
 )
 from groupcoord.cluster.unregister_broker import handle_unregister_broker
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
 
 ControllerHandler = Callable[[ClusterController, TopicStore, HandlerContext, Call, Any], None]

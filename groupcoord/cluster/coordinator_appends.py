@@ -17,8 +17,8 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import Shard
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Effect
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 

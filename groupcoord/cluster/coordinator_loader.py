@@ -7,7 +7,7 @@ from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.protocol.batches.key_value_reader import read_key_values
 from groupcoord.protocol.batches.record_batch import COMMIT_MARKER, BatchError, marker_type
 from groupcoord.protocol.batches.records import InvalidRecordsError

@@ -15,8 +15,8 @@ from groupcoord.config.features import (
     check_levels,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, string_hash
 from groupcoord.protocol.apis.api_versions import FinalizedFeatureKey
 from groupcoord.protocol.apis.update_features import UpdatableFeatureResult

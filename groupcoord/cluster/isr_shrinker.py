@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 DropFromIsr = Callable[[HandlerContext, Topic, int, Collection[int]], None]

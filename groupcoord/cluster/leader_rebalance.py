@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.topic_store import Topic
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 _KEY = TimerKey("leader rebalance", "controller")

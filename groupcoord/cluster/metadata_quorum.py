@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from groupcoord.broker.broker import Broker
 from groupcoord.config.listeners import Endpoint
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,

@@ -4,12 +4,12 @@ They can be sent to any broker; the controller first plans the changes of all pa
 Source: ``ControllerApis`` for a whole request, ``ReplicationControlManager`` for one partition.
 """
 
-from groupcoord.broker.partition_state import NO_LEADER, Election, PartitionState, reassigned, reverted
+from groupcoord.broker.partition_state_changes import NO_LEADER, Election, PartitionState, reassigned, reverted
 from groupcoord.broker.topic_store import Topic, TopicStore
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

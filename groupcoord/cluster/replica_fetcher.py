@@ -16,8 +16,8 @@ from groupcoord.broker.fetch import handle_fetch
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_store import Topic
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Reply
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.fetch import (
     EpochEndOffset,

@@ -5,8 +5,8 @@ Clients can send it to any broker. Source: ``ControllerApis.handleUnregisterBrok
 
 from groupcoord.broker.topic_store import TopicStore
 from groupcoord.cluster.controller import ClusterController
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from groupcoord.protocol.errors import ErrorCode
 

@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.partition_state import NO_LEADER
+from groupcoord.broker.partition_state_changes import NO_LEADER
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import NetworkCuts
 from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.transaction.metadata import partition_hash
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transaction_verification import (
+from groupcoord.core.transaction_verification_types import (
     TopicPartition,
     TransactionalWrite,
     TransactionMarker,

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from groupcoord.config.broker_and_topic_properties import BROKER_ROWS, TOPIC_ROWS
 from groupcoord.config.config_def import ConfigType, InvalidValueError, Validator, Value, read, validator
-from groupcoord.config.kafka_property_table import BROKER_ROWS, TOPIC_ROWS
 from groupcoord.config.property_documentation import BROKER_DOCUMENTATION, GROUP_DOCUMENTATION, TOPIC_DOCUMENTATION
 
 _HOUR_MS, _MINUTE_MS = 3_600_000, 60_000

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from groupcoord.coordinator.events import RequestRefused
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 _RESPONSE_ERRORS: Mapping[ErrorCode, ErrorCode] = MappingProxyType(

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.runtime.coordinator_routing import Address
+from groupcoord.coordinator.runtime.coordinator_placement import Address
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.find_coordinator import SHARE, Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse

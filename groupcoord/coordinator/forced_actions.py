@@ -6,7 +6,7 @@ Kafka has no such operations; each has the same effects as the natural event in 
 from collections.abc import Callable, Iterable
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.classic.join import replace_static_member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_sessions import SESSION
@@ -21,8 +21,8 @@ from groupcoord.coordinator.transaction.events import AbortReason
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_CONNECTION, Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest

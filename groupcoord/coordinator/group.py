@@ -12,8 +12,8 @@ from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoableMap, UndoLog, UndoRecorder
 from groupcoord.coordinator.topics_view import SubscribedTopics
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest

@@ -12,8 +12,8 @@ from groupcoord.coordinator.runtime.append_queue import Failed
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, Operation
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_set_order, string_hash
 from groupcoord.protocol.apis.delete_groups import DeletableGroupResult
 from groupcoord.protocol.apis.describe_groups import DescribedGroup

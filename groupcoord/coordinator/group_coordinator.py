@@ -26,16 +26,21 @@ from groupcoord.coordinator.offsets.commit import offset_commit
 from groupcoord.coordinator.offsets.fetch import offset_fetch
 from groupcoord.coordinator.offsets.txn_offset_commit import txn_offset_commit
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
-from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
+from groupcoord.coordinator.runtime.coordinator_placement import Address, BrokersView, CoordinatorRouting
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
 from groupcoord.coordinator.topics_view import SubscribedTopics, TopicsView
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified, VerifyTransaction
+from groupcoord.core.transaction_verification_types import (
+    TopicPartition,
+    TransactionalWrite,
+    Verified,
+    VerifyTransaction,
+)
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
 

@@ -18,8 +18,8 @@ from groupcoord.coordinator.runtime.append_queue import Stored
 from groupcoord.coordinator.runtime.coordinator_shard import LoadSummary, Operation
 from groupcoord.coordinator.runtime.shard import Shard
 from groupcoord.coordinator.runtime.undo import UndoLog, values_before
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult, group_of
 from groupcoord.protocol.coordinator_records.consumer_group_records import ConsumerGroupKey
 from groupcoord.protocol.coordinator_records.group_records import (

@@ -7,8 +7,8 @@ callback.
 from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeVar
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect
-from groupcoord.core.handler_context import HandlerContext
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Effect
 from groupcoord.core.events import TimerFired
-from groupcoord.core.handler_context import HandlerContext
 
 
 class TimerKey(NamedTuple):

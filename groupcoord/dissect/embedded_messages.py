@@ -8,8 +8,8 @@ from typing import Any
 
 from groupcoord.dissect.dissection import DissectedField, moved
 from groupcoord.dissect.meanings import meaning_of
-from groupcoord.dissect.message_layouts import data_notes
-from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.dissect.message_schemas import data_notes
+from groupcoord.protocol.codec.field_by_field_decoder import iter_fields
 from groupcoord.protocol.codec.message_codec import Codec, codec_for
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.consumer_protocol import (

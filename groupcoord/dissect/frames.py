@@ -16,10 +16,10 @@ from groupcoord.dissect.dissection import (
 )
 from groupcoord.dissect.embedded_messages import INDEX, Dissect, assignment, opened, schema_fields, subscription
 from groupcoord.dissect.meanings import meaning_of
-from groupcoord.dissect.message_layouts import FieldNote, MessageLayout, api_name, request_layout, response_layout
+from groupcoord.dissect.message_schemas import FieldNote, MessageLayout, api_name, request_layout, response_layout
 from groupcoord.dissect.record_batches import record_batch_fields
 from groupcoord.protocol.api_descriptor import ApiKey
-from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.field_by_field_decoder import iter_fields
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.consumer_protocol import PROTOCOL_TYPE
 from groupcoord.protocol.errors import ErrorCode, WireError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from groupcoord.dissect.message_layouts import api_name
+from groupcoord.dissect.message_schemas import api_name
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     COMPRESSION_MASK,

@@ -7,7 +7,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.offsets_log.compaction_preview import preview_compaction
 from groupcoord.offsets_log.entries import LogEntry, entries, entry_json
 from groupcoord.offsets_log.log_source import Batch

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from groupcoord.dissect.message_layouts import response_layout
+from groupcoord.dissect.message_schemas import response_layout
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.codec.message_codec import Codec
 from groupcoord.protocol.codec.schema import MessageSchema

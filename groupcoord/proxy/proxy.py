@@ -17,7 +17,7 @@ from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.config.listeners import LAST_PORT
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, RawReply, Reply
 from groupcoord.core.events import Event, Requested
-from groupcoord.dissect.message_layouts import api_name
+from groupcoord.dissect.message_schemas import api_name
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.framing import (

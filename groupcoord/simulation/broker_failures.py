@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from groupcoord.broker.topic_store import TopicStore
-from groupcoord.cluster.broker_state import BrokerState
+from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import CONTROLLER, Peer
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.simulation.actions import ActionKind
 
 _Act = Callable[[ClusterController, HandlerContext, int], None]

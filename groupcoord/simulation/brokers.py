@@ -16,16 +16,16 @@ from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState
 from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
 from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, CloseConnection, Effect, EmitEvent, NoReply, Reply
 from groupcoord.core.events import Event
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import API_BY_REQUEST, ApiKey
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.apis.create_topics import CreatableTopic

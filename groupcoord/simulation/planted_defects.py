@@ -14,12 +14,12 @@ from groupcoord.client.producer.sender import Sender
 from groupcoord.coordinator import group_coordinator_shard
 from groupcoord.coordinator.classic import classic_group, heartbeat
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import Member
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.consumer import heartbeat as consumer_heartbeat
 from groupcoord.coordinator.consumer import member_update as consumer_update
 from groupcoord.coordinator.consumer import records as consumer_records
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupTables
 from groupcoord.coordinator.consumer.consumer_group_sessions import ConsumerGroupSessions
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables
 from groupcoord.coordinator.consumer.member import MemberState
 from groupcoord.coordinator.consumer.reconciliation import FREE
 from groupcoord.coordinator.offsets.committed_offsets import OffsetManager

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from groupcoord.broker.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from groupcoord.broker.producer_state_manager import NO_EPOCH, AbortedTransaction, ProducerStateManager
 from groupcoord.broker.topic_config import LogConfig
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     INT32_MAX,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from groupcoord.cluster.broker_state import BrokerCondition, BrokerState
+from groupcoord.cluster.broker_status import BrokerCondition, BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from groupcoord.cluster.controller_node import ControllerNode
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.cluster.controller_outages import ControllerNode
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 

@@ -8,7 +8,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState, Member
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.group import GroupType

@@ -13,8 +13,8 @@ from groupcoord.client.zookeeper_tree_reader import METADATA_QUORUM
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.metadata_quorum import handle_describe_quorum
 from groupcoord.cluster.partition_admin import handle_list_partition_reassignments
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Reply
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 

@@ -14,18 +14,18 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.cluster.assemble import assemble
-from groupcoord.cluster.broker_state import BrokerState
+from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.controller import ClusterController
-from groupcoord.cluster.controller_node import ControllerNode
+from groupcoord.cluster.controller_outages import ControllerNode
 from groupcoord.cluster.layer import Layer
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import Member
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, ConsumerMember
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_CONNECTION, Call, CloseConnection, Effect, NoReply, Reply, event_listener
 from groupcoord.core.events import AdminAction, Event, Requested
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP
@@ -44,7 +44,7 @@ from groupcoord.testing.trace.detailed_trace import ClusterWatch
 from groupcoord.testing.waiting import Waiting
 
 if TYPE_CHECKING:
-    from groupcoord.storage.data_directory import DataDirectory
+    from groupcoord.storage.file_storage_backend import DataDirectory
 
 _IN_PROCESS_HOST = "/127.0.0.1"
 
@@ -139,7 +139,7 @@ class Engine:
         files_to_come: Callable[[], int] = int  # 0
         with ExitStack() as opened:
             if data_dir is not None:
-                from groupcoord.storage.data_directory import DataDirectory  # noqa: PLC0415 - not on every system
+                from groupcoord.storage.file_storage_backend import DataDirectory  # noqa: PLC0415 - not on every system
 
                 storage = directory = DataDirectory(
                     data_dir, loaded, new_uuid=self.random.uuid, now_ms=self.clock(), brokers=brokers

@@ -10,8 +10,8 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
-from groupcoord.coordinator.classic.classic_group_members import GroupState
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState
 from groupcoord.core.events import counted
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic

@@ -26,7 +26,7 @@ from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.request_builders import MetadataSnapshot, metadata_request, metadata_snapshot
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.option_parsing import parse_addresses
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.describe import CLASSIC_MEMBER
 from groupcoord.coordinator.group import GroupType
 from groupcoord.protocol.apis import consumer_group_describe

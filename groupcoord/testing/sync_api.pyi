@@ -8,7 +8,7 @@ from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.client.zookeeper_tree import ZooKeeperTree
-from groupcoord.cluster.broker_state import BrokerCondition
+from groupcoord.cluster.broker_status import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.coordinator_appends import AppendDecision
 from groupcoord.core.effects import Append

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.events import ConsumerMemberJoined, MemberJoined, RequestRefused, StaticMemberReplaced

@@ -2,9 +2,9 @@ import pytest
 
 from groupcoord.broker.dispatch import HANDLERS, handle
 from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, LogRecord
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.errors import ErrorCode

@@ -8,9 +8,9 @@ from groupcoord.broker.broker_registry import BrokerRegistry, ClusterBroker
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, CloseConnection, Reply
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.partitioners.java_random import JavaRandom
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic

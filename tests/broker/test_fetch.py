@@ -5,8 +5,8 @@ import pytest
 
 from groupcoord.broker.fetch import COPIED_BYTES
 from groupcoord.broker.log_segment import RecordSlice
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.fetch import (
     EpochEndOffset,
     FetchResponse,

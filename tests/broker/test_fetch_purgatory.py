@@ -3,9 +3,9 @@ import pytest
 from groupcoord.broker.fetch_purgatory import DelayedFetch, FetchPurgatory, WatchedPartition
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_config import LogConfig
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.apis import APIS, ApiKey
 from tests.broker.data_plane import NOW_MS, batch

@@ -12,9 +12,9 @@ from groupcoord.broker.events import LogCleaned, LogNotCleaned
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND
 from groupcoord.core.background_work import BackgroundWork, run_inline, run_to_end
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, EmitEvent
 from groupcoord.core.events import AdminAction, Event
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import BatchError

@@ -10,7 +10,7 @@ from groupcoord.broker.producer_state_manager import (
     BatchMetadata,
     ProducerStateManager,
 )
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     CONTROL,
     TRANSACTIONAL,

@@ -7,9 +7,9 @@ import pytest
 
 from groupcoord.broker import log_segment, log_validator
 from groupcoord.core.background_work import BackgroundWork, run_to_end
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.batches.compression import Compression

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupcoord.broker.topic_store import Topic
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TransactionalWrite
+from groupcoord.core.transaction_verification_types import TransactionalWrite
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.batches.record_batch import CONTROL, TRANSACTIONAL
 from groupcoord.protocol.errors import ErrorCode

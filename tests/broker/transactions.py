@@ -3,9 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, TransactionMarker, Verified
+from groupcoord.core.transaction_verification_types import (
+    TopicPartition,
+    TransactionalWrite,
+    TransactionMarker,
+    Verified,
+)
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL
 from groupcoord.protocol.errors import ErrorCode
 from tests.broker.data_plane import NOW_MS, THEN_MS, batch

@@ -416,7 +416,7 @@ def test_a_disk_that_fails_ends_it(
 def test_a_system_without_posix(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "groupcoord.storage.data_directory", None)
+    monkeypatch.setitem(sys.modules, "groupcoord.storage.file_storage_backend", None)
     code, line = refused(capsys, "--data-dir", str(tmp_path))
     assert code == 1
     assert line.startswith("--data-dir needs a POSIX system: ")

@@ -5,8 +5,8 @@ import pytest
 from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.feature_control import Features
 from groupcoord.config.features import UNCHANGED
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Reply
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ApiVersionsRequest, ApiVersionsResponse

@@ -7,11 +7,11 @@ import pytest
 
 from groupcoord.cluster.cluster_core import TopicsOfBroker
 from groupcoord.cluster.coordinator_appends import HOLD, STORE
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from tests.cluster.gated import Bench

@@ -12,7 +12,7 @@ from groupcoord.config.broker_config import load
 from groupcoord.core.background_work import BackgroundWork, OnWorkDone, SubmitWork
 from groupcoord.core.effects import Call, Effect, NoReply, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.testing.trace.stage import Counting
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]

@@ -18,8 +18,8 @@ from groupcoord.protocol.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.cluster.test_cluster_core import Counting, ask
 from tests.storage.faults import failing
 

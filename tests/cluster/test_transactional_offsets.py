@@ -3,9 +3,9 @@
 import pytest
 
 from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, TransactionMarker
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from groupcoord.protocol.batches.record_batch import read_header

@@ -84,7 +84,7 @@ FAULTS = (
         "a session ends while a request of the member is parked",
     ),
     Fault(
-        f"{CLASSIC}/classic_group_members.py",
+        f"{CLASSIC}/classic_group_state.py",
         "if mapped != member_id:",
         "if mapped != member_id and member_id in group.members:",
         "a stranger with a taken instance id is unknown and not fenced",
@@ -168,7 +168,7 @@ FAULTS = (
         "every answer has the assignment",
     ),
     Fault(
-        f"{CONSUMER}/consumer_group_state.py",
+        f"{CONSUMER}/consumer_group_members_and_epochs.py",
         "if generation < epoch:",
         "if generation < member.member_epoch:",
         "a commit with an older epoch is refused for partitions that the member has had since (KIP-1251)",

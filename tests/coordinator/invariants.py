@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member_aggregates import MemberIndex
 from groupcoord.coordinator.events import RebalanceStuck

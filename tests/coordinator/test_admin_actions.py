@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator import forced_actions
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, RebalanceStarted, StaticMemberReplaced
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.world import GROUP, NEW_MEMBER_MS, World
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator.find_coordinator import this_broker
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest

@@ -3,7 +3,7 @@
 import uuid
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.classic_group_members import Member
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.core.effects import UNWRITABLE, Call
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator.events import GroupCreated, RequestRefused, TransactionalOffsetsPending
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode

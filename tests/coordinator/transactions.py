@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TransactionMarker
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from groupcoord.protocol.errors import ErrorCode

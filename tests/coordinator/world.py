@@ -16,9 +16,9 @@ from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_CONNECTION, Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol import consumer_protocol
 from groupcoord.protocol import messages as m

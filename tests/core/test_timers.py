@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event, TimerFired
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 KEY = TimerKey("session", "g", "a")

@@ -11,7 +11,7 @@ from kio.schema.index import api_key_map, schema_name_map
 
 from groupcoord.dissect import DissectedField, Dissection, dissect_request, dissect_response
 from groupcoord.dissect.dissection import UNREADABLE
-from groupcoord.dissect.message_layouts import request_layout, response_layout
+from groupcoord.dissect.message_schemas import request_layout, response_layout
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
-from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.field_by_field_decoder import iter_fields
 from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from tests.protocol.samples import make

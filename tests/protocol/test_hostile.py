@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
-from groupcoord.protocol.codec.diagnostics import iter_fields
+from groupcoord.protocol.codec.field_by_field_decoder import iter_fields
 from groupcoord.protocol.codec.flexible_versions import varint
 from groupcoord.protocol.codec.message_codec import Codec
 from groupcoord.protocol.errors import WireError

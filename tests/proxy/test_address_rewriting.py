@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.index import api_key_map, schema_name_map
 
-from groupcoord.dissect.message_layouts import response_layout
+from groupcoord.dissect.message_schemas import response_layout
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersion
 from groupcoord.protocol.apis.describe_cluster import DescribeClusterBroker

@@ -27,7 +27,7 @@ from unittest import mock
 
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import AbortedTransaction
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     BatchError,

@@ -120,7 +120,7 @@ def _warm() -> None:
 
     from groupcoord.cli import serve  # noqa: F401, PLC0415
     from groupcoord.cluster import cluster_core  # noqa: F401, PLC0415
-    from groupcoord.storage import data_directory  # noqa: F401, PLC0415
+    from groupcoord.storage import file_storage_backend  # noqa: F401, PLC0415
 
     for api in APIS.values():
         api.response_codec(version_of(api))

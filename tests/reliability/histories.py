@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, BatchError
 from tests.conformance.batches import Rec, batch

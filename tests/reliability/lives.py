@@ -16,8 +16,8 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import read_header, records_in
 from groupcoord.protocol.messages import OffsetFetchRequest
-from groupcoord.storage import data_directory as storage_module
-from groupcoord.storage.data_directory import DataDirectory
+from groupcoord.storage import file_storage_backend as storage_module
+from groupcoord.storage.file_storage_backend import DataDirectory
 
 NOW_MS = 1_700_000_000_000
 KEPT = "kept"

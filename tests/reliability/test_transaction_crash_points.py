@@ -7,8 +7,8 @@ import pytest
 
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
 from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionCoordinatorShard
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition
+from groupcoord.core.effect_collector import HandlerContext
+from groupcoord.core.transaction_verification_types import TopicPartition
 from tests.reliability import exactly_once
 from tests.reliability.crash_points import KINDS, fault_at, operations, try_point
 from tests.reliability.transaction_crash_points import TransactionHistory, attack

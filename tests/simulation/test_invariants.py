@@ -10,7 +10,7 @@ from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.member.context import MemberState
 from groupcoord.client.member.request_builders import offset_commit_request
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState, Member
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced

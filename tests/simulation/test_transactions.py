@@ -11,7 +11,7 @@ from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged
 from groupcoord.coordinator.transaction.metadata import TransactionState
 from groupcoord.core.events import AdminAction
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.simulation import (
     TRANSACTION_OPTIONS,
     ActionKind,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupcoord.storage import data_directory
+from groupcoord.storage import file_storage_backend
 from groupcoord.storage.file_io import BackgroundSync
 
 
@@ -18,7 +18,7 @@ def all_flushed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             super().__init__()
             begun.append(self)
 
-    monkeypatch.setattr(data_directory, "BackgroundSync", Noted)
+    monkeypatch.setattr(file_storage_backend, "BackgroundSync", Noted)
     yield
     for background in begun:
         background.close()

@@ -9,11 +9,11 @@ from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.fetched_records import FetchedRecords, decode_records
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, iter_batch_extents, read_header, records_in
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import NOW_MS, batch
 
 KAFKA_FILES = Path(__file__).parent / "kafka_files"

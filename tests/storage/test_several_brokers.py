@@ -14,7 +14,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
-from groupcoord.broker.partition_state import PartitionState
+from groupcoord.broker.partition_state_changes import PartitionState
 from groupcoord.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -24,9 +24,9 @@ from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceReques
 from groupcoord.protocol.batches.record_batch import BatchError, build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.storage.cluster_metadata_file import MetadataFile
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.storage.faults import failing
 
 ORDERS = {"orders": 1}

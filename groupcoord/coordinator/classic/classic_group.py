@@ -1,6 +1,6 @@
 """ClassicGroup: the offset checks, description, deletion and loading of a classic group (interface ``Group``).
 
-Its members, generation and state are in ``classic_group_members``; the requests of members in ``join``, ``sync``, ``heartbeat``
+Its members, generation and state are in ``classic_group_state``; the requests of members in ``join``, ``sync``, ``heartbeat``
 and ``leave``.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.classic_group_members import (
+from groupcoord.coordinator.classic.classic_group_state import (
     COMMIT_ANSWERS,
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
@@ -22,8 +22,8 @@ from groupcoord.coordinator.group import GroupType
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.undo import UndoLog
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup, DescribedGroupMember
 from groupcoord.protocol.coordinator_records.group_records import GroupMetadataValue
 from groupcoord.protocol.errors import ErrorCode

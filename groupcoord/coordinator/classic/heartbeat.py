@@ -1,14 +1,14 @@
 """The Heartbeat handler of classic groups (``GroupMetadataManager.classicGroupHeartbeat``)."""
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import HEARTBEAT_ANSWERS, current_generation, known_member
+from groupcoord.coordinator.classic.classic_group_state import HEARTBEAT_ANSWERS, current_generation, known_member
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
 from groupcoord.coordinator.group import ClassicMembersGroup
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, HeartbeatResponse
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState, Member, Protocols, known_member
+from groupcoord.coordinator.classic.classic_group_state import GroupState, Member, Protocols, known_member
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import (
@@ -17,8 +17,8 @@ from groupcoord.coordinator.group import ClassicMembersGroup
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 

@@ -7,7 +7,7 @@ Source: ``GroupMetadataManager.prepareRebalance``, ``tryCompleteInitialRebalance
 from collections.abc import Mapping
 
 from groupcoord.coordinator import records
-from groupcoord.coordinator.classic.classic_group_members import ClassicGroupMembers, GroupState, Member
+from groupcoord.coordinator.classic.classic_group_state import ClassicGroupMembers, GroupState, Member
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
     Departure,
@@ -21,8 +21,8 @@ from groupcoord.coordinator.events import (
 )
 from groupcoord.coordinator.group import GroupContext
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.coordinator_records.group_records import GroupMetadataValue, MemberMetadata
 from groupcoord.protocol.errors import ErrorCode

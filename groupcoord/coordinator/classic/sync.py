@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import (
+from groupcoord.coordinator.classic.classic_group_state import (
     CONSUMER_PROTOCOL_TYPE,
     GroupState,
     Member,
@@ -16,8 +16,8 @@ from groupcoord.coordinator.group import ClassicMembersGroup
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.consumer_protocol import read_assignment
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.protocol.messages import SyncGroupRequest, SyncGroupResponse

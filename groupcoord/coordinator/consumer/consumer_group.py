@@ -8,7 +8,7 @@ Sources: ``ConsumerGroup``; ``GroupMetadataManager``: ``classicGroupJoinToConsum
 import dataclasses
 from collections.abc import Iterable
 
-from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE
+from groupcoord.coordinator.classic.classic_group_state import CONSUMER_PROTOCOL_TYPE
 from groupcoord.coordinator.consumer import member_lookup, migration
 from groupcoord.coordinator.consumer.consumer_group_sessions import JOIN, SYNC, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
@@ -20,8 +20,8 @@ from groupcoord.coordinator.group import ClassicMembersGroup, Group
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.coordinator.runtime.undo import UndoLog
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.describe_groups import DescribedGroup
 from groupcoord.protocol.apis.leave_group import MemberResponse
 from groupcoord.protocol.consumer_protocol import ConsumerProtocolSubscription, read_subscription

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from groupcoord.coordinator.consumer import migration, records
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupTables
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.events import Departure, GroupEpochBumped, GroupRemoved, MemberRemoved
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 
 SESSION, REBALANCE, JOIN, SYNC = "session", "rebalance", "member-join", "member-sync"

@@ -14,8 +14,8 @@ from groupcoord.coordinator.group_admin import ALL_GROUP_OPERATIONS, NOT_ASKED_F
 from groupcoord.coordinator.group_coordinator_shard import CommittedView
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import TimelineMap, hash_map_order, hash_set_order, string_hash, uuid_hash
 from groupcoord.protocol.apis.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 from groupcoord.protocol.errors import ErrorCode

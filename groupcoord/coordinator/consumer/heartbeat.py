@@ -18,8 +18,8 @@ from groupcoord.coordinator.group import GroupType
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order
 from groupcoord.protocol.apis.consumer_group_heartbeat import Assignment, TopicPartitions
 from groupcoord.protocol.errors import ErrorCode

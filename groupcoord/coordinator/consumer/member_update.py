@@ -33,8 +33,8 @@ from groupcoord.coordinator.events import (
     TargetAssignmentComputed,
 )
 from groupcoord.coordinator.topics_view import TopicsView
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import compare_key, hash_order, hash_set_order, string_hash
 
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import CONSUMER_PROTOCOL_TYPE, GroupState, Member
+from groupcoord.coordinator.classic.classic_group_state import CONSUMER_PROTOCOL_TYPE, GroupState, Member
 from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.consumer import records
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupTables
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupTables
 from groupcoord.coordinator.consumer.member import NO_TARGET, Assigned, ConsumerMember, Target
 from groupcoord.coordinator.consumer.reconciliation import FREE
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
@@ -22,8 +22,8 @@ from groupcoord.coordinator.group import GroupType
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.topics_view import SubscribedTopics
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 from groupcoord.core.java_map import copied_set, int_order
 from groupcoord.protocol.consumer_protocol import (

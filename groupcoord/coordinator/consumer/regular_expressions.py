@@ -13,7 +13,7 @@ from groupcoord.coordinator.consumer.member_aggregates import ResolvedRegex
 from groupcoord.coordinator.events import GroupEpochBumped, RegexResolved
 from groupcoord.coordinator.runtime.coordinator_shard import EMPTY_RESULT, CoordinatorResult
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.java_hash_order import hash_map_order, string_hash
 from groupcoord.core.re2_expressions import compiled
 from groupcoord.core.timers import TimerKey

@@ -18,8 +18,8 @@ from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

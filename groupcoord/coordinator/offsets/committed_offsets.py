@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from groupcoord.coordinator.runtime.undo import UndoableMap, UndoRecorder
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_PRODUCER
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.batches.key_value_reader import PARTITION_BYTES
 from groupcoord.protocol.coordinator_records.commit_fast_path import (

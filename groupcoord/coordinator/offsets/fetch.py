@@ -8,8 +8,8 @@ from groupcoord.coordinator.group_coordinator_shard import CommittedView, Runtim
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

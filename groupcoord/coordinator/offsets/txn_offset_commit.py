@@ -22,9 +22,9 @@ from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, VerifyTransaction
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite, VerifyTransaction
 from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from groupcoord.coordinator.runtime.undo import UndoLog
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_PRODUCER, Origin, TransactionMarker, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record

@@ -8,8 +8,8 @@ from groupcoord.coordinator.runtime.append_queue import AppendSettings
 from groupcoord.coordinator.runtime.coordinator_shard import M
 from groupcoord.coordinator.runtime.shard import MachineFactory, Shard, ShardState
 from groupcoord.coordinator.runtime.shard_loader import ShardLoader
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Effect
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
 from groupcoord.protocol.errors import ErrorCode

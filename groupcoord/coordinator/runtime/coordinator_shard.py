@@ -10,8 +10,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from groupcoord.coordinator.runtime.append_queue import Failed, Stored
 from groupcoord.coordinator.runtime.undo import UndoLog
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_PRODUCER, Call, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult
 from groupcoord.protocol.errors import ErrorCode
 

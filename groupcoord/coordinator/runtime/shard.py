@@ -18,8 +18,8 @@ from groupcoord.coordinator.runtime.append_queue import (
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, M, Operation, TimerOperation
 from groupcoord.coordinator.runtime.undo import UndoLog, UndoRecorder
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_PRODUCER, UNWRITABLE, Call, Effect, TransactionMarker
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 

@@ -6,8 +6,8 @@ from typing import Generic
 from groupcoord.coordinator.runtime.coordinator_shard import LoadSummary, M
 from groupcoord.coordinator.runtime.shard import Shard, ShardState
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_PRODUCER
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.batches.key_value_reader import OffsetKeyValue
 from groupcoord.protocol.coordinator_records.commit_fast_path import ScanResult
 from groupcoord.protocol.errors import WireError

@@ -7,7 +7,7 @@ old value of a change in the undo log of the current write.
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Generic, Protocol, TypeVar
 
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.java_hash_order import TimelineMap
 from groupcoord.protocol.errors import ErrorCode
 

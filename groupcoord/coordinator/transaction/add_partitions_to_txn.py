@@ -24,10 +24,10 @@ from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionShard,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from groupcoord.protocol.apis.add_partitions_to_txn import (
     BY_TRANSACTION_FROM,

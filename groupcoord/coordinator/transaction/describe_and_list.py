@@ -10,8 +10,8 @@ from groupcoord.coordinator.transaction.error_mapping import emit_refusal
 from groupcoord.coordinator.transaction.metadata import TransactionMetadata, TransactionState
 from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_order
 from groupcoord.core.re2_expressions import compiled
 from groupcoord.protocol.apis.describe_transactions import (

@@ -18,8 +18,8 @@ from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionShard,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.errors import ErrorCode
 

@@ -2,8 +2,8 @@
 
 from groupcoord.coordinator.transaction.events import TransactionRefused
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 _RESPONSE_ERRORS = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, hash_set_order, string_hash
-from groupcoord.core.transaction_verification import TopicPartition
+from groupcoord.core.transaction_verification_types import TopicPartition
 from groupcoord.protocol.coordinator_records.transaction_log import PartitionsOfTopic, TransactionLogValue
 from groupcoord.protocol.errors import ErrorCode, WireError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.append_queue import AppendSettings
-from groupcoord.coordinator.runtime.coordinator_routing import Address, BrokersView, CoordinatorRouting
+from groupcoord.coordinator.runtime.coordinator_placement import Address, BrokersView, CoordinatorRouting
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
@@ -30,11 +30,11 @@ from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionShard,
     WriteMarker,
 )
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite, Verified
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis import ApiKey
 
 TRANSACTION_STATE_TOPIC = "__transaction_state"

@@ -33,10 +33,10 @@ from groupcoord.coordinator.transaction.metadata import (
     TransactionState,
 )
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import UNWRITABLE, LogRecord, TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
-from groupcoord.core.transaction_verification import TopicPartition, TransactionMarker
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionMarker
 from groupcoord.protocol.codec.flexible_versions import StringTooLongError
 from groupcoord.protocol.coordinator_records import transaction_log
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult

@@ -6,7 +6,7 @@ same function, and their fields are set without an ``__init__``: each call would
 reader of the library kio, which has the schemas, is not used for bytes from the network: a forged length of four billion would
 end the process, and it rejects unknown tagged fields.
 
-A compiled reader only fails for malformed bytes; ``diagnostics`` finds out where and why.
+A compiled reader only fails for malformed bytes; ``field_by_field_decoder`` finds out where and why.
 """
 
 import struct

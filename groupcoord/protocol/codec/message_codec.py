@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
-from groupcoord.protocol.codec.diagnostics import explain_decode_error
+from groupcoord.protocol.codec.field_by_field_decoder import explain_decode_error
 from groupcoord.protocol.codec.flexible_versions import ReadFunction, Sink, WriteFunction
 from groupcoord.protocol.codec.schema import MessageSchema, schema_of
 

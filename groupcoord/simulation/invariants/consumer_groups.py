@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 from groupcoord.assignors import read_assignment, read_subscription
 from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState, GroupSnapshot
 from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, SESSION
-from groupcoord.coordinator.consumer.consumer_group_state import ConsumerGroupState, GroupSnapshot
 from groupcoord.coordinator.consumer.member import MemberState
 from groupcoord.coordinator.events import GroupMigrated, GroupRemoved
 from groupcoord.core.effects import Call

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import TopicPartition
 from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.events import GroupRemoved, StateChanged, StaticMemberReplaced
 from groupcoord.core.effects import Call

@@ -5,7 +5,7 @@ from typing import Any
 from groupcoord.assignors import TopicPartition, read_assignment, read_subscription
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import GroupState
+from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.events import (

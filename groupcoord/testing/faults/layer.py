@@ -6,13 +6,13 @@ Pure, like the cluster that it wraps: no sockets, no clock.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from groupcoord.cluster.broker_state import BrokerState
+from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.layer import Layer, ServedCluster, earlier
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
 from groupcoord.core.events import AdminAction, Event, TimerFired, event_class
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import Deadline, TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import ANSWERED, damage_reply, error_reply, hide_topic, shrink_isr

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import Member
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.core.effects import NO_CONNECTION, Call
 from groupcoord.protocol.apis import APIS, ApiKey

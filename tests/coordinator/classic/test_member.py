@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from groupcoord.coordinator.classic.classic_group_members import Member
+from groupcoord.coordinator.classic.classic_group_state import Member
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.core.effects import Call
 from groupcoord.core.timers import TimerKey

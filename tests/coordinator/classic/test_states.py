@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from groupcoord.coordinator.classic.classic_group_members import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
+from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, HEARTBEAT_ANSWERS, GroupState, may_move
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.bare_group import bare_group

@@ -1,7 +1,7 @@
 import pytest
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.classic.classic_group_members import current_generation, known_member
+from groupcoord.coordinator.classic.classic_group_state import current_generation, known_member
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.bare_group import bare_group

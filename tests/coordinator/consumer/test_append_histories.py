@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
-from groupcoord.coordinator.consumer.consumer_group_state import Epochs
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import Epochs
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Reply
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode

@@ -4,8 +4,8 @@ import uuid
 
 from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.consumer.member_aggregates import MemberIndex, ResolvedRegex
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumers import ConsumerWorld
 from tests.coordinator.invariants import index_is_right

@@ -12,6 +12,7 @@ from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult, 
 from groupcoord.coordinator.runtime.shard import ShardState, ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoableMap, UndoLog, UndoRecorder, values_before
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import (
     NO_PRODUCER,
     Append,
@@ -23,7 +24,6 @@ from groupcoord.core.effects import (
     TypedRecord,
 )
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.api_descriptor import Api
 from groupcoord.protocol.apis import APIS, ApiKey

@@ -6,8 +6,8 @@ import pytest
 
 from groupcoord.coordinator.transaction.events import TransactionRefused
 from groupcoord.coordinator.transaction.metadata import TransactionState
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition, TransactionalWrite
+from groupcoord.core.effect_collector import HandlerContext
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.messages import AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AddPartitionsToTxnResponse

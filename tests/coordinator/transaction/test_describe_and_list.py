@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.runtime.coordinator_routing import Address
+from groupcoord.coordinator.runtime.coordinator_placement import Address
 from groupcoord.coordinator.transaction.events import TransactionsLoaded, TransactionsNotLoaded
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.coordinator_records import transaction_log
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.protocol.errors import WireError

@@ -8,9 +8,9 @@ import pytest
 from groupcoord.coordinator import forced_actions
 from groupcoord.coordinator.transaction.events import AbortReason, MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.coordinator.transaction.metadata import MAX_EPOCH, TransactionState
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TransactionMarker
+from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.errors import ErrorCode as E
 from tests.coordinator.transaction.world import P0, P1, World
 

@@ -6,15 +6,15 @@ from itertools import count
 from typing import Any, TypeVar
 
 from groupcoord.config.broker_config import BrokerConfig
-from groupcoord.coordinator.runtime.coordinator_routing import BrokersView
+from groupcoord.coordinator.runtime.coordinator_placement import BrokersView
 from groupcoord.coordinator.transaction.metadata import TransactionData, TransactionMetadata
 from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.coordinator.transaction.transaction_coordinator_shard import TransactionShard
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent, Reply
 from groupcoord.core.events import AdminAction, Event
-from groupcoord.core.handler_context import HandlerContext
-from groupcoord.core.transaction_verification import TopicPartition, TransactionMarker
+from groupcoord.core.transaction_verification_types import TopicPartition, TransactionMarker
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import API_BY_REQUEST
 from groupcoord.protocol.apis.add_partitions_to_txn import (

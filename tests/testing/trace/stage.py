@@ -11,9 +11,9 @@ from typing import Any, cast
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import NO_CONNECTION, Call, Effect, Reply
 from groupcoord.core.events import AdminAction
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.testing.trace import Trace, TracingLayer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic
-from groupcoord.protocol.codec.diagnostics import DecodedField, explain_decode_error, iter_fields
+from groupcoord.protocol.codec.field_by_field_decoder import DecodedField, explain_decode_error, iter_fields
 from groupcoord.protocol.messages import FetchRequest
 from tests.protocol.samples import EVERY_VERSION, codecs_of, make
 from tests.protocol.test_compiler import layout_of_everything, write

@@ -1,4 +1,4 @@
-"""The data directory of a node or a cluster: a StorageBackend that writes Kafka's files, and ``groupcoord-metadata``.
+"""DataDirectory, the StorageBackend that writes files: Kafka's, and ``groupcoord-metadata``, for one broker or a cluster.
 
 If the disk fails, it accepts no more changes: requests fail with KAFKA_STORAGE_ERROR and the server stops, as Kafka does when
 its only log directory fails. Everything acknowledged is found at the next start. Source: ``LogManager``.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from groupcoord.broker.partition_state import PartitionState
+from groupcoord.broker.partition_state_changes import PartitionState
 from groupcoord.broker.storage_backend import LogBackend, LogDirectory, RecoveredTopic, StorageBackend
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels

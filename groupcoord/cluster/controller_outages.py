@@ -1,4 +1,4 @@
-"""The controller node of a cluster of several brokers, which can be killed or paused and comes back.
+"""Outages of the controller in a cluster of several brokers: it can be killed or paused, and comes back.
 
 While it is away, brokers continue with its last decisions: they serve clients, lead and replicate. Whatever needs the
 controller waits: nobody is fenced or elected, ISRs do not change, no broker registers, and requests that brokers forward to it
@@ -14,11 +14,11 @@ from typing import Any
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import ControllerStateChanged
 from groupcoord.broker.topic_admin import create_automatically
-from groupcoord.cluster.broker_state import BrokerState
+from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.network_cuts import FORWARDING_TIMEOUT_MS
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.timers import TimerKey
 from groupcoord.protocol.errors import ErrorCode
 

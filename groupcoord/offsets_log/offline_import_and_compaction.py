@@ -17,8 +17,8 @@ from groupcoord.offsets_log.log_source import SourceError, UnreadableData
 from groupcoord.offsets_log.segment_dir_source import SegmentDirSource, unreadable
 from groupcoord.storage.adopted_folder_checks import misplaced
 from groupcoord.storage.cluster_metadata_file import FILE_NAME
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import DirectoryLock, StorageError
+from groupcoord.storage.file_storage_backend import DataDirectory
 from groupcoord.storage.log_file_names import (
     LEADER_EPOCHS,
     LOG,

@@ -15,8 +15,8 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.storage import broker_logs
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.directory import Life, contents, filled
 from tests.storage.faults import failing

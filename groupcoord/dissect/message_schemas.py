@@ -1,4 +1,4 @@
-"""The layouts of all APIs of Kafka 4.3 in all versions, served here or not: message schemas and Kafka's field descriptions.
+"""The message schemas of all APIs of Kafka 4.3 in all versions, served here or not, with Kafka's field descriptions.
 
 Both come from kio, whose classes are generated from Kafka's message definitions: schemas as in the server's codec, descriptions
 from the docstrings of fields.

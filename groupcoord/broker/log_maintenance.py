@@ -17,7 +17,7 @@ from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import INT64_MAX
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import BackgroundWork, WorkRunner, WorkSteps, run_inline, run_steps
-from groupcoord.core.handler_context import HandlerContext
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.batches.record_batch import BatchError, drop_traceback
 

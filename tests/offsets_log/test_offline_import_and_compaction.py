@@ -11,14 +11,14 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, Reply
 from groupcoord.offsets_log.log_source import SourceError
-from groupcoord.offsets_log.offline_directory import ImportResult, compact, import_segments
+from groupcoord.offsets_log.offline_import_and_compaction import ImportResult, compact, import_segments
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
 from groupcoord.server.system_services import SystemRandomSource
-from groupcoord.storage.data_directory import DataDirectory
 from groupcoord.storage.file_io import StorageError
+from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import patched
 from tests.offsets_log.recorded import COMMITTED, KAFKA_FILES, VERSIONS, Committed, log_of, positions
 

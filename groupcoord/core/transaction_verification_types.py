@@ -6,8 +6,8 @@ Sources: ``AddPartitionsToTxnManager``, ``EndTransactionMarker``, ``WriteTxnMark
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, TransactionMarker
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 
 __all__ = ["TopicPartition", "TransactionMarker", "TransactionalWrite", "Verified", "VerifyTransaction"]

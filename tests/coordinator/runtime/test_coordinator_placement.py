@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.coordinator.runtime.coordinator_routing import Address, CoordinatorRouting
+from groupcoord.coordinator.runtime.coordinator_placement import Address, CoordinatorRouting
 from groupcoord.core.api_error import ApiError
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.runtime.counters import TOPIC, Bench

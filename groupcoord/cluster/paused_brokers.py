@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.broker.broker_registry import BrokerRegistry
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Reply
-from groupcoord.core.handler_context import HandlerContext
 
 
 class SilentBrokers:

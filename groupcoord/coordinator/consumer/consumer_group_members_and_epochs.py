@@ -1,4 +1,4 @@
-"""The state of a consumer group that its records define: epochs, members, target assignment, regular expressions.
+"""The data of a consumer group that its records define: members, epochs, target assignment, regular expressions.
 
 Sources: ``ConsumerGroup``, ``ModernGroup``, ``GroupMetadataManager.replay``.
 """
@@ -17,8 +17,8 @@ from groupcoord.coordinator.group import AcceptPartition, Group, GroupContext, G
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.undo import UndoableTimelineMap, UndoableValue, UndoLog, values_before
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.core.java_hash_order import hash_map_order, uuid_hash
 from groupcoord.core.java_map import copied_set
 from groupcoord.protocol.coordinator_records import consumer_group_records as stored

@@ -1,4 +1,4 @@
-"""The state of a broker for users: whether it runs, is fenced or registered, and which faults it has."""
+"""The status of a broker for users: whether it runs, is fenced or registered, and which faults it has."""
 
 import enum
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 import pytest
 
+from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply, TypedRecord
 from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
-from groupcoord.core.handler_context import HandlerContext
 from groupcoord.protocol.apis import APIS, ApiKey
 
 CALL = Call(7, 3, APIS[ApiKey.HEARTBEAT], 4, "me", "/10.0.0.1")
