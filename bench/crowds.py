@@ -19,7 +19,7 @@ from groupcoord.protocol.messages import (
     DescribeGroupsRequest,
     ListGroupsRequest,
 )
-from groupcoord.server.system_services import raise_descriptor_limit
+from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
 
 ROUNDS = 3
 MEMBERS = (1_000, 10_000)

@@ -1,6 +1,6 @@
 from groupcoord import events as events
+from groupcoord.client.completed_fetch import ConsumerRecord as ConsumerRecord
 from groupcoord.client.consumer import Consumer as Consumer
-from groupcoord.client.fetched_records import ConsumerRecord as ConsumerRecord
 from groupcoord.client.kafka_producer import Producer as Producer
 from groupcoord.client.producer.record_metadata import RecordMetadata as RecordMetadata
 from groupcoord.control.client import ControlClient as ControlClient

@@ -4,7 +4,7 @@ import inspect
 import re
 from dataclasses import fields, is_dataclass
 
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.testing.append_rules import HeldAppends
 from groupcoord.testing.auto_member import AutoMember

@@ -3,7 +3,7 @@
 
 import argparse
 
-from groupcoord.cli import cluster_brokers, cluster_tree
+from groupcoord.cli import cluster_failures, cluster_metadata_tree
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +17,8 @@ groupcoord serve --control runs."""
   groupcoord cluster tree /brokers/ids --bootstrap localhost:9092 --watch
   groupcoord cluster kill 2 --control http://127.0.0.1:9093"""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    cluster_tree.configure(commands)
-    cluster_brokers.configure(commands)
+    cluster_metadata_tree.configure(commands)
+    cluster_failures.configure(commands)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -263,7 +263,7 @@ def open_source(text: str, topic: str = CONSUMER_OFFSETS) -> Iterator[LogSource]
         yield SegmentDirSource(path, topic)
         return
     # Importing the client takes longer than everything else, and directories do not need it.
-    from groupcoord.client.option_parsing import parse_address  # noqa: PLC0415
+    from groupcoord.client.option_value_parsing import parse_address  # noqa: PLC0415
     from groupcoord.offsets_log.cluster_source import ClusterSource  # noqa: PLC0415
 
     try:

@@ -20,8 +20,10 @@ from groupcoord.proxy.proxy import Proxy
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
 from groupcoord.server import event_logging
+from groupcoord.server.address_text import host_and_port
+from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.server.event_logging import LogRateLimiter
-from groupcoord.server.system_services import host_and_port, raise_descriptor_limit, wall_clock
+from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestEvent
@@ -79,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     html = None
     if arguments.page is not None:
         try:
-            import groupcoord.cli.proxy_page  # noqa: F401, PLC0415 - an extra that need not be installed
+            import groupcoord.cli.proxy_page_server  # noqa: F401, PLC0415 - an extra that need not be installed
 
             html = live_page(f"groupcoord proxy --to {host_and_port(*arguments.to)}", acts=False)
         except ImportError as problem:
@@ -153,7 +155,7 @@ async def _serve(
         async with proxy, contextlib.AsyncExitStack() as page:
             said = [f"listening on {proxy.address} for {host_and_port(*proxy.to)}"]
             if html is not None:
-                from groupcoord.cli.proxy_page import page_server  # noqa: PLC0415 - see above
+                from groupcoord.cli.proxy_page_server import page_server  # noqa: PLC0415 - see above
 
                 said.append(f"page at {await page.enter_async_context(page_server(trace, html, *arguments.page))}")
             print("\n".join(said), flush=True)

@@ -21,9 +21,10 @@ from groupcoord.config.config_def import ConfigError
 from groupcoord.config.features import check_levels
 from groupcoord.config.property_definitions import BROKER
 from groupcoord.server import event_logging
+from groupcoord.server.clock_and_random_ids import NowMs, SystemRandomSource, wall_clock
 from groupcoord.server.event_logging import LogRateLimiter
+from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
 from groupcoord.server.server import Server
-from groupcoord.server.system_services import NowMs, SystemRandomSource, raise_descriptor_limit, wall_clock
 
 if TYPE_CHECKING:
     from groupcoord.storage.file_storage_backend import DataDirectory
@@ -411,7 +412,7 @@ async def _serve_with_control(
     """Serve the brokers as a ``testing.Cluster``, with the control API."""
     try:
         from groupcoord.control.access import is_loopback  # noqa: PLC0415 - an extra that need not be installed
-        from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster  # noqa: PLC0415
+        from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster  # noqa: PLC0415
         from groupcoord.control.serving import serve  # noqa: PLC0415
     except ImportError as problem:
         return complain("serve", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)

@@ -20,8 +20,8 @@ from groupcoord.client.client_errors import (
     UnsupportedVersionError,
 )
 from groupcoord.client.committed_offsets import OffsetAndMetadata
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CorruptRecordsError
-from groupcoord.client.fetched_records import ConsumerRecord, FetchedBatch, FetchedBatches
+from groupcoord.client.completed_fetch import ConsumerRecord, FetchedBatch, FetchedBatches
 
 
 class StartPosition(enum.Enum):

@@ -22,7 +22,7 @@ from groupcoord.client.client_errors import (
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member.context import Generation
-from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import OFFSET_COMMIT_BY_NAME, offset_commit_request
 from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.trouble_log import TroubleLog

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from groupcoord.client.option_parsing import nearest
+from groupcoord.client.option_value_parsing import nearest
 from groupcoord.client.sasl import MECHANISMS, OAUTHBEARER, SaslLogin
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

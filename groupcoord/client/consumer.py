@@ -19,14 +19,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import option_parsing
+from groupcoord.client import option_value_parsing
 from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ConsumerClosedError, NoGroupError, NotSubscribedError
 from groupcoord.client.clock import wall_clock
 from groupcoord.client.committed_offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter, OffsetsToCommit
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.consumer_settings import read_settings
 from groupcoord.client.deserialization import RecordDeserializer
-from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.fetcher import Fetcher
 from groupcoord.client.log_offsets import LogOffsets
 from groupcoord.client.member.actions import CallbackKind
@@ -36,7 +36,7 @@ from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member_driver import Callback, MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.offset_and_topic_lookups import OffsetAndTopicLookups
-from groupcoord.client.option_parsing import GroupProtocol, parse_addresses
+from groupcoord.client.option_value_parsing import GroupProtocol, parse_addresses
 from groupcoord.client.position_resolver import OffsetResetStrategy, PositionResolver
 from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.client.subscription_state import SubscriptionState
@@ -60,7 +60,7 @@ class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
     and with Kafka's defaults, such as ``bootstrap_servers`` and ``group_id``: the fields of
     :class:`~groupcoord.client.consumer_settings.ConsumerSettings`. The callbacks get a tuple of (topic, partition) and may be
     coroutine functions; without ``on_lost``, ``on_revoked`` is called in its place. ``listeners`` are called with an event for
-    each step of the member (:mod:`groupcoord.client.member.listener_events`) and for the begin and end of each failure
+    each step of the member (:mod:`groupcoord.client.member.member_events`) and for the begin and end of each failure
     (:mod:`groupcoord.client.trouble_log`), which are logged, too. ``chance`` returns a number from 0 up to 1, for the jitter
     of back-offs.
 
@@ -88,10 +88,12 @@ class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
             self._subscription.subscribe(topics or None, pattern)
         self._membership: GroupMember
         if protocol is GroupProtocol.CONSUMER:
-            self._membership = ConsumerMembership(of_member, option_parsing.new_member_id(), chance=chance)
+            self._membership = ConsumerMembership(of_member, option_value_parsing.new_member_id(), chance=chance)
         else:
             wanted = given.partition_assignment_strategy
-            made = option_parsing.assignors_of(option_parsing.DEFAULT_ASSIGNORS if wanted is None else wanted)
+            made = option_value_parsing.assignors_of(
+                option_value_parsing.DEFAULT_ASSIGNORS if wanted is None else wanted
+            )
             self._membership = Membership(of_member, made, chance=chance)
         now_ms = wall_clock()
         who = "consumer without a group" if given.group_id is None else f"consumer in {given.group_id}"
@@ -123,8 +125,8 @@ class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
             on_progress=self._wake,
         )
         self._offsets = GroupOffsets(self._driver, self._cluster, backoff)
-        level = option_parsing.isolation_level(given.isolation_level)
-        self._read_committed = level == option_parsing.ISOLATION_LEVELS["read_committed"]
+        level = option_value_parsing.isolation_level(given.isolation_level)
+        self._read_committed = level == option_value_parsing.ISOLATION_LEVELS["read_committed"]
         OffsetAndTopicLookups.__init__(
             self, given, self._cluster, LogOffsets(self._cluster, backoff, isolation_level=level)
         )

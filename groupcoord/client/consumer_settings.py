@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from groupcoord.assignors import Assignor
-from groupcoord.client import option_parsing
+from groupcoord.client import option_value_parsing
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.fetcher import FetchSettings
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.option_parsing import GroupProtocol
+from groupcoord.client.option_value_parsing import GroupProtocol
 
 Deserializer = Callable[[bytes], Any]
 
@@ -105,13 +105,13 @@ class ConsumerSettings:
         for name in ("key_deserializer", "value_deserializer"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise ValueError(f"{name} is a function that takes bytes, not {getattr(self, name)!r}")
-        option_parsing.offset_reset(self.auto_offset_reset)
-        option_parsing.isolation_level(self.isolation_level)
+        option_value_parsing.offset_reset(self.auto_offset_reset)
+        option_value_parsing.isolation_level(self.isolation_level)
 
     @property
     def protocol(self) -> GroupProtocol:
         """The group protocol. Raises ValueError for settings that only the other one has."""
-        return option_parsing.group_protocol(
+        return option_value_parsing.group_protocol(
             self.group_protocol,
             classic={
                 "partition_assignment_strategy": self.partition_assignment_strategy,
@@ -151,7 +151,7 @@ class ConsumerSettings:
             max_partition_fetch_bytes=self.max_partition_fetch_bytes,
             enough_records=self.max_poll_records,
             check_crcs=self.check_crcs,
-            isolation_level=option_parsing.isolation_level(self.isolation_level),
+            isolation_level=option_value_parsing.isolation_level(self.isolation_level),
             rack_id=self.client_rack or "",
         )
 
@@ -228,5 +228,5 @@ def _unknown(name: str) -> str:
     for pattern, why in LEFT_OUT.items():
         if fnmatchcase(plain, pattern):
             return f"there is no setting {name}: {why}"
-    nearest = OTHER_NAMES.get(plain) or option_parsing.nearest(plain, SETTINGS)
+    nearest = OTHER_NAMES.get(plain) or option_value_parsing.nearest(plain, SETTINGS)
     return f"there is no setting {name}: did you mean {nearest}?"

@@ -6,7 +6,7 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.assigned_partitions import AssignedPartitions
 from groupcoord.client.client_errors import RecordDeserializationError
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
 
 
 class RecordDeserializer:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
+from groupcoord.client.completed_fetch import check_batches
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.fetched_records import check_batches
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
 from groupcoord.client.position_resolver import PositionResolver
 from groupcoord.protocol.apis.fetch import (

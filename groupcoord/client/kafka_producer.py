@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.clock import wall_clock
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.client.producer.producer_batch import HeaderPairs, record_size_upper_bound
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import (

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError
+from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.fetched_records import ConsumerRecord, decode_records
 from groupcoord.client.fetcher import BY_NAME
 from groupcoord.client.log_offsets import ask_leader
-from groupcoord.client.member.request_builders import metadata_request
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.option_parsing import Address
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

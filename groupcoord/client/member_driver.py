@@ -8,13 +8,13 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition, run_assignor
 from groupcoord.client.assigned_partitions import AssignedPartitions
-from groupcoord.client.daemon_thread import run_in_daemon_thread
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.run_in_daemon_thread import run_in_daemon_thread
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event

@@ -12,8 +12,8 @@ from groupcoord.client.client_errors import ClientError, ConnectionClosedError, 
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.member.request_builders import MetadataSnapshot, metadata_request
-from groupcoord.client.option_parsing import Address
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot, metadata_request
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode

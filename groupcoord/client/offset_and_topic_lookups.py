@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client import log_offsets, option_parsing
+from groupcoord.client import log_offsets, option_value_parsing
 from groupcoord.client.consumer_settings import ConsumerSettings
 from groupcoord.client.log_offsets import LogOffsets, OffsetAndTimestamp
 from groupcoord.client.network_client import NetworkClient
@@ -62,6 +62,6 @@ class OffsetAndTopicLookups(ABC):
     async def partitions_for_topic(self, topic: str) -> frozenset[int]:
         """The partition numbers of ``topic``; empty if it does not exist. Raises DisconnectedError."""
         self._check_connected()
-        await self._cluster.refresh(option_parsing.topic_names(topic))
+        await self._cluster.refresh(option_value_parsing.topic_names(topic))
         known = self._cluster.topics.get(topic)
         return frozenset() if known is None else frozenset(known.partitions)

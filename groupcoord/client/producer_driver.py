@@ -8,7 +8,7 @@ from typing import Any
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError, UnsupportedVersionError
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.option_parsing import Address
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import MetadataTimeoutError
 from groupcoord.client.producer.record_accumulator import PartitionLeader

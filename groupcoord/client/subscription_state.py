@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.option_parsing import topic_names, topic_pattern
+from groupcoord.client.option_value_parsing import topic_names, topic_pattern
 
 
 class SubscriptionState:

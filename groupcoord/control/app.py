@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from groupcoord.control import problem_documents
 from groupcoord.control.access import AccessControl
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledClusters
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledClusters
 from groupcoord.control.escaped_slashes import EscapedSlashes
 from groupcoord.control.models import Problem
 from groupcoord.control.problem_documents import MEDIA_TYPE, TITLES

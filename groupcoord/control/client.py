@@ -19,6 +19,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.control.broker_and_controller_client import ControlledController, ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
     Clock,
@@ -40,7 +41,6 @@ from groupcoord.control.models import (
     TopicState,
     Transaction,
 )
-from groupcoord.control.node_client import ControlledController, ControlledNode
 from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
 
 A = TypeVar("A")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.dependencies.models import Dependant
 
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster, ControlledClusters
 from groupcoord.control.problem_documents import ProblemError, responses
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.waiting import TIMEOUT_S

@@ -11,10 +11,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from groupcoord.control.app import create_app
-from groupcoord.control.controlled_cluster import ControlledCluster, ControlledClusters
+from groupcoord.control.controlled_clusters import ControlledCluster, ControlledClusters
+from groupcoord.server.address_text import host_and_port
 from groupcoord.server.listener import bind
 from groupcoord.server.server import captured_signals
-from groupcoord.server.system_services import host_and_port
 
 logger = logging.getLogger(__name__)
 

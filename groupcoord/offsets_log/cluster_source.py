@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
-from groupcoord.client.option_parsing import Address
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
 from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, iter_batch_extents, read_header
 

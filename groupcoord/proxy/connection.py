@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from groupcoord.core.effects import Call
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import FrameBuffer
-from groupcoord.server.system_services import host_and_port, java_host_text
+from groupcoord.server.address_text import host_and_port, java_host_text
 
 LONGEST_FRAME_BYTES = 256 * 1024 * 1024
 """The longest frame; longer ones close the connection, because each is kept in memory. Kafka's default for requests is

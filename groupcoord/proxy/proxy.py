@@ -31,7 +31,8 @@ from groupcoord.proxy.connection import ClientConnection, Exchange
 from groupcoord.proxy.forwarding_cluster import ForwardingCluster, expects_answer
 from groupcoord.proxy.group_observer import GroupObserver
 from groupcoord.proxy.recording import RecordedFrame
-from groupcoord.server.system_services import NowMs, host_and_port
+from groupcoord.server.address_text import host_and_port
+from groupcoord.server.clock_and_random_ids import NowMs
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.matching import TopicResolver
 from groupcoord.testing.trace.events import NO_GENERATION, RAW, RequestReceived, ResponseSent

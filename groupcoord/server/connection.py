@@ -29,8 +29,8 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.codec.flexible_versions import LazyBytes
 from groupcoord.protocol.framing import FrameBuffer, encode_response, parse_request, response_parts
+from groupcoord.server.address_text import host_and_port, java_host_text
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.system_services import host_and_port, java_host_text
 
 SHORT_BYTES = 256
 """Longer frames are not cached, so that a connection does not hold its last batch in memory."""

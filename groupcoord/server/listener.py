@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from groupcoord.config.broker_config import BrokerConfig
+from groupcoord.server.address_text import host_and_port
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.system_services import SPARE_DESCRIPTORS, descriptors_left, host_and_port
+from groupcoord.server.file_descriptor_limit import SPARE_DESCRIPTORS, descriptors_left
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,13 @@ from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.cluster.layer import ServedCluster
 from groupcoord.config.listeners import LAST_PORT
 from groupcoord.core.effects import Effect, EmitEvent
+from groupcoord.server.address_text import host_and_port
 from groupcoord.server.background_worker import BackgroundWorker
+from groupcoord.server.clock_and_random_ids import NowMs, SecondsUntil, wall_clock
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.listener import Acceptor, bind
-from groupcoord.server.request_processor import RequestProcessor, UnexpectedError
-from groupcoord.server.system_services import NowMs, SecondsUntil, host_and_port, wall_clock
+from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class Server:
         self._stop = asyncio.Event()
         self._signal: signal.Signals | None = None
         self._connections: ConnectionRegistry[ServerConnection]
-        self._dispatcher: RequestProcessor
+        self._serving_loop: ServingLoop
         self._acceptor: Acceptor
         self._worker: BackgroundWorker
 
@@ -123,15 +124,15 @@ class Server:
             raise
         self._connections = ConnectionRegistry(lambda: self.cluster.config, loop, self._on_connection)
         serving = Round(loop)
-        self._dispatcher = RequestProcessor(
+        self._serving_loop = ServingLoop(
             self.cluster, self._connections, serving, loop, self._now_ms, self._listeners, self._seconds_until
         )
-        self._worker = BackgroundWorker(loop, self._dispatcher.work_done)
+        self._worker = BackgroundWorker(loop, self._serving_loop.work_done)
         self.cluster.use_worker(self._worker.submit)
         self.cluster.batch_rounds(batches=True)
         self._acceptor = Acceptor(lambda: self.cluster.config, self._connections, serving, self._files_to_come)
         self._begin_accepting()
-        self._dispatcher.wake()
+        self._serving_loop.wake()
         logger.info("serving at %s", ", ".join(host_and_port(*place) for place in self._places.values()))
 
     async def shutdown(self, *, keep_listening: bool = False) -> None:
@@ -148,7 +149,7 @@ class Server:
             self.cluster.use_worker(None)
             self.cluster.batch_rounds(batches=False)
             self._worker.stop()
-            self._dispatcher.stop()
+            self._serving_loop.stop()
             self._connections.stop()
             open_connections = self._connections.open
             logger.info("shutting down, connections: %d", len(open_connections))
@@ -189,16 +190,16 @@ class Server:
 
     def wake(self) -> None:
         """The clock was moved: fire the due timers now."""
-        self._dispatcher.wake()
+        self._serving_loop.wake()
 
     def execute_effects(self, effects: Iterable[Effect]) -> None:
         """Execute effects that come from no request, such as of an administrative action."""
-        self._dispatcher.execute_effects(effects)
+        self._serving_loop.execute_effects(effects)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:
         """The first hundred unexpected exceptions. A test should find none."""
-        return self._dispatcher.unexpected_errors
+        return self._serving_loop.unexpected_errors
 
     def is_connected(self, connection_id: int) -> bool:
         """Is the connection with that number open?"""
@@ -298,7 +299,7 @@ class Server:
         try:
             await acceptor.accept_from(listening, broker, listener)
         except Exception as error:
-            self._dispatcher.log_unexpected(error, None, None)
+            self._serving_loop.log_unexpected(error, None, None)
             self.stop()
             raise
 

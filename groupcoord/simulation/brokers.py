@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.client.fetched_records import ConsumerRecord, decode_records
+from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision

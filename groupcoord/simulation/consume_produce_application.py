@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
 
-from groupcoord.client.member.request_builders import metadata_request
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.record_accumulator import PartitionLeader
 from groupcoord.client.producer.sender import (

@@ -6,7 +6,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.request_builders import commit_errors, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import commit_errors, offset_commit_request
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue

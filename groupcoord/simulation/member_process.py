@@ -15,7 +15,7 @@ from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import metadata_request, metadata_snapshot
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request, metadata_snapshot
 from groupcoord.client.producer.transaction_manager import ProducerSettings
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
-from groupcoord.client.member.request_builders import metadata_request
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request
 from groupcoord.protocol.messages import MetadataResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import GENERAL, MEMBER_ACTS, OnResponse, PendingRequests, SimulatedNetwork, rank

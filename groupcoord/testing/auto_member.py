@@ -17,7 +17,7 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.request_builders import (
+from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
     MetadataSnapshot,
     commit_errors,

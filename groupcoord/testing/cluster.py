@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.zookeeper_tree import ZooKeeperTree
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
 from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import as_items, load

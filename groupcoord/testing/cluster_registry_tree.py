@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from groupcoord.broker.metadata import handle_metadata
-from groupcoord.client.member.request_builders import metadata_request
-from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
-from groupcoord.client.zookeeper_tree_reader import METADATA_QUORUM
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree, zookeeper_tree
+from groupcoord.client.zookeeper_paths_reader import METADATA_QUORUM
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.metadata_quorum import handle_describe_quorum
 from groupcoord.cluster.partition_admin import handle_list_partition_reassignments

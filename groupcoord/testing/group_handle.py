@@ -9,7 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import (
+    OFFSET_COMMIT_BY_NAME,
+    commit_errors,
+    offset_commit_request,
+)
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState
 from groupcoord.core.events import counted

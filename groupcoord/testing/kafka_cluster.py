@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from groupcoord.assignors import Assignor
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.option_parsing import assignors_of
+from groupcoord.client.option_value_parsing import assignors_of
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.coordinator.consumer.member_lookup import new_member_id
 from groupcoord.coordinator.group import GroupType

@@ -23,10 +23,10 @@ from groupcoord.assignors import (
     run_assignor,
     write_assignment,
 )
-from groupcoord.client.member.request_builders import (
+from groupcoord.client.member.join_protocols import join_protocols
+from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
     commit_errors,
-    join_protocols,
     offset_commit_request,
 )
 from groupcoord.protocol.apis.leave_group import MemberIdentity

@@ -17,7 +17,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import (
+    OFFSET_COMMIT_BY_NAME,
+    commit_errors,
+    offset_commit_request,
+)
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH
 from groupcoord.protocol.apis.consumer_group_heartbeat import TopicPartitions
 from groupcoord.protocol.errors import ErrorCode

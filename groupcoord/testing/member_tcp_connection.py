@@ -13,7 +13,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.option_parsing import Address
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.protocol.apis.find_coordinator import GROUP, Coordinator
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import (

@@ -6,9 +6,9 @@ from typing import Literal
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.client.fetched_records import ConsumerRecord, decode_records
+from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
-from groupcoord.client.option_parsing import Address, isolation_level
+from groupcoord.client.option_value_parsing import Address, isolation_level
 from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.testing.topics import unknown_partition
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import UnsupportedVersionError
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.fetched_records import ConsumerRecord
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.request_builders import MetadataSnapshot, metadata_request, metadata_snapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot, metadata_request, metadata_snapshot
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.describe import CLASSIC_MEMBER
 from groupcoord.coordinator.group import GroupType

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
 from groupcoord.assignors import Assignor, TopicPartition
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
 from groupcoord.client.producer.record_metadata import RecordMetadata
-from groupcoord.client.zookeeper_tree import ZooKeeperTree
 from groupcoord.cluster.broker_status import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.coordinator_appends import AppendDecision

@@ -6,7 +6,7 @@ from typing import Any
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.protocol.apis.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,

@@ -9,9 +9,9 @@ from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.listener_events import MemberEvent
+from groupcoord.client.member.member_events import MemberEvent
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import CorruptRecordsError
-from groupcoord.client.fetched_records import ConsumerRecord, FetchedBatches, check_batches, decode_records
+from groupcoord.client.completed_fetch import ConsumerRecord, FetchedBatches, check_batches, decode_records
 from groupcoord.protocol.apis.fetch import AbortedTransaction
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (

@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.context import MemberState
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -11,7 +11,7 @@ from groupcoord.client.client_errors import BrokerError, ClientError, CommitFail
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.context import NO_GENERATION, Generation, MemberState
-from groupcoord.client.member.listener_events import JoinSent, Synced
+from groupcoord.client.member.member_events import JoinSent, Synced
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest
 from groupcoord.protocol.apis.join_group import JoinGroupRequest

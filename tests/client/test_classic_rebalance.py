@@ -18,9 +18,9 @@ from groupcoord.assignors.range_assignor import RangeAssignor
 from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.client_errors import AssignorFailedError, DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest, JoinGroupResponseMember
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest

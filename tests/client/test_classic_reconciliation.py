@@ -12,7 +12,7 @@ from groupcoord.assignors import (
 )
 from groupcoord.client.client_errors import AssignorFailedError, CallbackFailedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from groupcoord.protocol.errors import ErrorCode as E
 from tests.client.talk import COOPERATIVE, EAGER, ME, Talk, beat_brings, partitions, settled

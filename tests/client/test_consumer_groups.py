@@ -11,7 +11,7 @@ import pytest
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.member.listener_events import AssignmentReceived, EpochReached
+from groupcoord.client.member.member_events import AssignmentReceived, EpochReached
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from tests.client.broker import forever, produce

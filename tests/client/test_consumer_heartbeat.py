@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, UnsupportedVersionError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.consumer_heartbeat import ConsumerMemberState as State
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest

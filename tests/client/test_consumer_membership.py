@@ -4,7 +4,7 @@ import pytest
 
 from groupcoord.client.client_errors import BrokerError, CallbackFailedError, CommitFailedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.consumer_heartbeat import ConsumerMemberState as State
 from groupcoord.client.member.context import Generation
 from groupcoord.protocol.apis.consumer_group_heartbeat import (

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client import option_parsing
+from groupcoord.client import option_value_parsing
 from groupcoord.client.client_errors import BrokerError, CommitFailedError, UnsupportedVersionError
 from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.member.consumer_heartbeat import ConsumerMemberState
-from groupcoord.client.member.listener_events import AssignmentReceived, EpochReached, Fenced
+from groupcoord.client.member.member_events import AssignmentReceived, EpochReached, Fenced
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -78,10 +78,10 @@ def test_settings_that_do_not_go_together(protocol: str, setting: dict[str, Any]
 
 
 def test_a_member_id_looks_like_those_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(option_parsing.new_member_id()) == 22
+    assert len(option_value_parsing.new_member_id()) == 22
     drawn = [uuid.UUID(int=0xF8 << 120), uuid.UUID(int=1)]
     monkeypatch.setattr(uuid, "uuid4", lambda: drawn.pop(0))
-    assert option_parsing.new_member_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert option_value_parsing.new_member_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 # Stories.

@@ -6,9 +6,9 @@ import pytest
 
 from groupcoord.client.client_errors import CallbackFailedError, UnsupportedVersionError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.consumer_heartbeat import ConsumerMemberState as State
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupcoord.protocol.errors import ErrorCode as E
 from tests.client.consumer_talk import IDS, INTERVAL_MS, ConsumerTalk, listed, settled

@@ -11,7 +11,7 @@ import pytest
 from groupcoord.client import consumer_settings
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.consumer_settings import LEFT_OUT, OTHER_NAMES, SETTINGS, ConsumerSettings, read_settings
-from groupcoord.client.option_parsing import DEFAULT_ASSIGNORS, GroupProtocol
+from groupcoord.client.option_value_parsing import DEFAULT_ASSIGNORS, GroupProtocol
 
 ADDRESS = "127.0.0.1:1"
 KAFKAS = {

@@ -15,7 +15,7 @@ from groupcoord.assignors.serialization import write_subscription
 from groupcoord.client.connection import BrokerConnection
 from groupcoord.client.consumer import Consumer
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.listener_events import AssignorRan, JoinSent, Synced
+from groupcoord.client.member.member_events import AssignorRan, JoinSent, Synced
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.apis.leave_group import MemberIdentity

@@ -18,7 +18,7 @@ from groupcoord.client.log_reader import (
     LogReader,
 )
 from groupcoord.client.network_client import NetworkClient, PartitionLeader, TopicMetadata
-from groupcoord.client.option_parsing import parse_address
+from groupcoord.client.option_value_parsing import parse_address
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from groupcoord.protocol.apis.describe_producers import (

@@ -11,7 +11,7 @@ import pytest
 from groupcoord.assignors import Assignment, FunctionAssignor, GroupSubscription
 from groupcoord.client.client_errors import AssignorFailedError, BrokerError, CallbackFailedError, ConsumerClosedError
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.member.listener_events import AssignorRan, Joined
+from groupcoord.client.member.member_events import AssignorRan, Joined
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis.find_coordinator import Coordinator
 from groupcoord.protocol.errors import ErrorCode

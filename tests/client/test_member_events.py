@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.core.events import AdminAction, Answered
 
 P = (("t", 0), ("t", 1))

@@ -11,7 +11,7 @@ from groupcoord.client.member import classic_rebalance
 from groupcoord.client.member.actions import CallbackKind, CoordinatorNode
 from groupcoord.client.member.context import callback_failed, in_order, shortened
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.protocol.apis.join_group import JoinGroupResponseMember
 from groupcoord.protocol.errors import ErrorCode as E
 

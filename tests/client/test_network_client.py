@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient, PartitionLeader
 from groupcoord.protocol.apis.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from groupcoord.protocol.errors import ErrorCode

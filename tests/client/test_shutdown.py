@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.protocol.apis.heartbeat import HeartbeatResponse
 from groupcoord.protocol.apis.join_group import JoinGroupRequest
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest

@@ -9,7 +9,7 @@ import pytest
 from groupcoord.client.client_errors import ConsumerClosedError, NoGroupError, NotSubscribedError
 from groupcoord.client.committed_offsets import OffsetAndMetadata
 from groupcoord.client.consumer import Consumer
-from groupcoord.client.member.listener_events import PartitionsTold
+from groupcoord.client.member.member_events import PartitionsTold
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import FindCoordinatorRequest, JoinGroupRequest, LeaveGroupRequest
 from tests.client.broker import Broker, broker, eventually, patiently

@@ -14,9 +14,9 @@ from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.classic_membership import Membership
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.listener_events import MemberEvent, PolledTooLate
+from groupcoord.client.member.member_events import MemberEvent, PolledTooLate
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Call, Effect, EmitEvent, Reply

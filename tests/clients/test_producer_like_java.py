@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord import Producer
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.protocol.batches.record_batch import HEADER_BYTES, BatchHeader, iter_batch_extents, read_header
 from tests.clients.cluster import Cluster
 from tests.clients.processes import run

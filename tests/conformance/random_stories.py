@@ -291,7 +291,7 @@ class OwnTelling(Telling):
 
     def __init__(self, name: str, listener: Callable[[Event], None] = lambda _: None) -> None:
         self.target = VirtualTarget(PROPERTIES, name)
-        self.target.request_processor._listeners = (event_listener(listener),)
+        self.target.serving_loop._listeners = (event_listener(listener),)
         self._given: str | None = None
         chance = self.target.node.coordinator.shards[0].machine.new_uuid
 

@@ -8,9 +8,9 @@ import re
 import pytest
 
 import groupcoord as gc
-from groupcoord.client.option_parsing import parse_addresses
-from groupcoord.client.zookeeper_tree import ZooKeeperTree
-from groupcoord.client.zookeeper_tree_reader import ZooKeeperTreeReader
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
+from groupcoord.client.option_value_parsing import parse_addresses
+from groupcoord.client.zookeeper_paths_reader import ZooKeeperTreeReader
 from tests.conformance.brokers_registered import STORIES, recorded, unregister
 from tests.conformance.partitions_administered import TOPICS
 from tests.conformance.trios import OwnTrio, Trio, create_topics, look_until, real_trio

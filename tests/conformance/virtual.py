@@ -17,7 +17,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import load
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.request_processor import RequestProcessor, UnexpectedError
+from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
 from tests.conformance.wire import Hungup, Wire
 
 START_MS = 1_767_225_600_000
@@ -188,14 +188,14 @@ class VirtualTarget:
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.node.config, loop)
         self.round: Round = Round(loop)
-        self.request_processor = RequestProcessor(self.node, self.connections, self.round, loop, self.now_ms, ())
-        self.request_processor.wake()
+        self.serving_loop = ServingLoop(self.node, self.connections, self.round, loop, self.now_ms, ())
+        self.serving_loop.wake()
         self._numbers = itertools.count(1)
 
     @property
     def unexpected_errors(self) -> list[UnexpectedError]:
         """What went wrong in the server that should not have."""
-        return self.request_processor.unexpected_errors
+        return self.serving_loop.unexpected_errors
 
     def connect(self) -> Wire:
         return VirtualWire(self, next(self._numbers))

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from groupcoord.control.app import ControlApp, create_app
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster, ControlledClusters
 
 URL = "http://127.0.0.1"
 PATIENCE_S = 60.0

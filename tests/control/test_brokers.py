@@ -122,7 +122,7 @@ async def test_a_broker_that_keeps_its_data_is_not_reset(tmp_path: Path, caplog:
 
 
 async def test_an_error_of_the_server_is_told_once(control: Control) -> None:
-    control.kafka.clock._engine.server._dispatcher.log_unexpected(ZeroDivisionError("a bug"), None, None)
+    control.kafka.clock._engine.server._serving_loop.log_unexpected(ZeroDivisionError("a bug"), None, None)
     assert await control.post("/check") == {"problems": ["the server failed: ZeroDivisionError: a bug"]}
     assert await control.post("/check") == {"problems": []}
 

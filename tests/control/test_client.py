@@ -10,7 +10,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.control.client import ControlClient, ControlError
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster, ControlledClusters
 from groupcoord.control.models import RecordData
 from groupcoord.control.serving import http_server
 from groupcoord.protocol.errors import ErrorCode

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from groupcoord.control.app import create_app
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster, ControlledClusters
 from groupcoord.testing.trace import RequestReceived
 from tests.control.support import URL
 

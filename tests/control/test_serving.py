@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster
+from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster
 from groupcoord.control.serving import serve
 from tests.control.support import PATIENCE_S
 

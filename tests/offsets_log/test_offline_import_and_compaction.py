@@ -16,7 +16,7 @@ from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.batches.record_batch import build_batch, read_header
 from groupcoord.protocol.batches.records import Record
-from groupcoord.server.system_services import SystemRandomSource
+from groupcoord.server.clock_and_random_ids import SystemRandomSource
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.broker.data_plane import patched

@@ -40,7 +40,7 @@ from groupcoord.proxy import proxy as proxies
 from groupcoord.proxy.address_rewriting import share_codec
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
-from groupcoord.server.system_services import wall_clock
+from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestReceived, ResponseSent

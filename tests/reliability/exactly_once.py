@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from groupcoord.client.fetched_records import ConsumerRecord, decode_records
+from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics

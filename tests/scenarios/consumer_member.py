@@ -6,7 +6,11 @@ from itertools import count, islice
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.request_builders import OFFSET_COMMIT_BY_NAME, commit_errors, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import (
+    OFFSET_COMMIT_BY_NAME,
+    commit_errors,
+    offset_commit_request,
+)
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from groupcoord.protocol.apis.consumer_group_heartbeat import TopicPartitions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.listener_events import CoordinatorLost
+from groupcoord.client.member.member_events import CoordinatorLost
 from groupcoord.coordinator.events import MemberRemoved, RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.listener_events import (
+from groupcoord.client.member.member_events import (
     CoordinatorFound,
     CoordinatorLost,
     JoinSent,

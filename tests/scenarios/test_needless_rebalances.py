@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.listener_events import RejoinWanted
+from groupcoord.client.member.member_events import RejoinWanted
 from groupcoord.coordinator.events import MemberRejoined, RebalanceStarted
 from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived, ResponseSent

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.listener_events import PolledTooLate
+from groupcoord.client.member.member_events import PolledTooLate
 from groupcoord.coordinator.events import Departure, MemberRemoved
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster

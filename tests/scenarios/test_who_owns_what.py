@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.member.listener_events import PartitionsTold
+from groupcoord.client.member.member_events import PartitionsTold
 from groupcoord.coordinator.events import RebalanceStarted
 from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster, ManualMember, RemoteCluster

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.fetched_records import decode_records
+from groupcoord.client.completed_fetch import decode_records
 from groupcoord.client.log_reader import LATEST, READ_COMMITTED, READ_UNCOMMITTED
 from groupcoord.protocol.apis.describe_producers import ProducerState, TopicRequest
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchTopic

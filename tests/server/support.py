@@ -23,7 +23,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.request_processor import RequestProcessor
+from groupcoord.server.serving_loop import ServingLoop
 
 HEARTBEAT = APIS[ApiKey.HEARTBEAT]
 JOIN_GROUP = APIS[ApiKey.JOIN_GROUP]
@@ -284,7 +284,7 @@ class Peer:
 
 
 class Shell:
-    """A request_processor with a fake node and a fake loop, and as many peers as asked for."""
+    """A serving_loop with a fake node and a fake loop, and as many peers as asked for."""
 
     def __init__(self, **properties: object) -> None:
         self.cluster = FakeCluster(**properties)
@@ -294,9 +294,7 @@ class Shell:
         self.connections: ConnectionRegistry[ServerConnection] = ConnectionRegistry(lambda: self.cluster.config, loop)
         self.round = Round(loop)
         listeners = [event_listener(self.events.append)]
-        self.request_processor = RequestProcessor(
-            self.cluster, self.connections, self.round, loop, self.loop.now_ms, listeners
-        )
+        self.serving_loop = ServingLoop(self.cluster, self.connections, self.round, loop, self.loop.now_ms, listeners)
         self._numbers = itertools.count(1)
 
     def peer(self, ip: str = "127.0.0.1") -> Peer:
@@ -313,7 +311,7 @@ class Shell:
         return peer
 
     def execute_effects(self, *effects: Effect) -> None:
-        self.request_processor.execute_effects(effects)
+        self.serving_loop.execute_effects(effects)
         self.loop.settle()
 
     def note(self, event: Event) -> None:

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.messages import HeartbeatResponse, JoinGroupResponse
-from groupcoord.server.connection import ANSWERS_BYTES, READ_AHEAD_BYTES
+from groupcoord.server.connection import ANSWERS_BYTES, READ_AHEAD_BYTES, Software
 from tests.server.support import (
     ALIVE,
     HEARTBEAT,
@@ -192,7 +192,7 @@ def test_an_answer_to_somebody_who_has_gone_is_dropped(shell: Shell) -> None:
     peer.vanish()
     shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.frames() == []
-    assert shell.request_processor.unexpected_errors == []
+    assert shell.serving_loop.unexpected_errors == []
 
 
 def test_an_answer_while_the_connection_closes_is_dropped(shell: Shell) -> None:
@@ -202,7 +202,7 @@ def test_an_answer_while_the_connection_closes_is_dropped(shell: Shell) -> None:
     peer.connection.close()
     shell.execute_effects(Reply(shell.cluster.parked(), JOINED))
     assert peer.frames() == []
-    assert shell.request_processor.unexpected_errors == []
+    assert shell.serving_loop.unexpected_errors == []
 
 
 def test_closing_writes_what_was_answered(shell: Shell) -> None:
@@ -252,7 +252,7 @@ def test_a_round_serves_everybody_and_then_answers_everybody(shell: Shell) -> No
 def test_an_answer_that_waits_when_its_connection_is_aborted_is_not_written(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(JOIN_GROUP, join())
-    shell.request_processor.execute_effects([Reply(shell.cluster.parked(), JOINED)])
+    shell.serving_loop.execute_effects([Reply(shell.cluster.parked(), JOINED)])
     peer.connection.abort()
     shell.loop.settle()
     assert peer.frames() == []
@@ -277,3 +277,8 @@ def test_repr_says_who_and_what(shell: Shell) -> None:
     assert repr(peer.connection) == "<Connection 1 [::1]:50001>"
     peer.ask(JOIN_GROUP, join())
     assert repr(peer.connection) == "<Connection 1 [::1]:50001 in flight: JoinGroup>"
+
+
+def test_software_prints_as_name_and_version() -> None:
+    assert str(Software("apache-kafka-java", "4.3.1")) == "apache-kafka-java 4.3.1"
+    assert str(Software()) == "unknown unknown"

@@ -11,9 +11,9 @@ import pytest
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.server import listener
 from groupcoord.server.connection import ServerConnection
+from groupcoord.server.file_descriptor_limit import SPARE_DESCRIPTORS
 from groupcoord.server.listener import bind
 from groupcoord.server.server import Server
-from groupcoord.server.system_services import SPARE_DESCRIPTORS
 from tests.server.sockets import Client, Run, running
 from tests.server.support import FakeCluster
 

@@ -148,7 +148,7 @@ def test_events_are_not_even_put_in_words_when_nobody_wants_them() -> None:
 def test_json_of_what_becomes_of_connections() -> None:
     stream = io.StringIO()
     event_logging.set_up("json", logging.DEBUG, stream)
-    logger = logging.getLogger("groupcoord.server.request_processor")
+    logger = logging.getLogger("groupcoord.server.serving_loop")
     call = Call(3, 14, HEARTBEAT, 4, None, "/127.0.0.1")
     logger.debug("asks", extra={"call": call, "peer": "127.0.0.1:5", "place": {"offset": 8}})
     shown = json.loads(stream.getvalue())

@@ -175,7 +175,7 @@ def test_an_answer_whose_records_are_gone_ends_the_connection(
     assert peer.transport.aborted
     assert len(written(peer)) == CHUNK_BYTES
     assert "closing 127.0.0.1:50001: the rest of its answer cannot be read: <LogSegment" in caplog.text
-    assert shell.request_processor.unexpected_errors == []
+    assert shell.serving_loop.unexpected_errors == []
 
 
 def test_each_piece_that_is_read_is_activity(fetching: Fetching) -> None:

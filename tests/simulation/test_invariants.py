@@ -8,7 +8,7 @@ import pytest
 from groupcoord.assignors import Subscription, write_assignment, write_subscription
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.member.context import MemberState
-from groupcoord.client.member.request_builders import offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import offset_commit_request
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import GroupState, Member
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup

@@ -7,7 +7,7 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.client.fetched_records import FetchedRecords, decode_records
+from groupcoord.client.completed_fetch import FetchedRecords, decode_records
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.transaction_verification_types import TransactionMarker
 from groupcoord.protocol.apis.fetch import AbortedTransaction

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from groupcoord.broker.cleaner import clean, cleanable
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_config import LogConfig
-from groupcoord.client.fetched_records import ConsumerRecord
+from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from tests.broker.data_plane import NOW_MS

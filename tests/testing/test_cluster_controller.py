@@ -8,7 +8,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
-from groupcoord.client.zookeeper_tree_reader import METADATA_QUORUM
+from groupcoord.client.zookeeper_paths_reader import METADATA_QUORUM
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.errors import ErrorCode

@@ -11,7 +11,7 @@ import pytest
 from groupcoord.client.client_errors import DisconnectedError, UnsupportedVersionError
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupRequest

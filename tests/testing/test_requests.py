@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.request_builders import (
+from groupcoord.client.member.metadata_and_commit_requests import (
     commit_errors,
     metadata_request,
     metadata_snapshot,

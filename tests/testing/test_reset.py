@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from groupcoord.server.request_processor import UnexpectedError
+from groupcoord.server.serving_loop import UnexpectedError
 from groupcoord.testing import Cluster
 from groupcoord.testing.faults.rulebook import FaultRulesFailed
 from groupcoord.testing.record_writing import ProducerRecord

@@ -23,11 +23,11 @@ async def demo_cluster(
         async with Cluster(**settings) as kafka:
             yield kafka, _nothing
         return
-    from groupcoord.control.controlled_cluster import DEFAULT, ControlledCluster, ControlledClusters  # noqa: PLC0415
+    from groupcoord.control.controlled_clusters import DEFAULT, ControlledCluster, ControlledClusters  # noqa: PLC0415
     from groupcoord.control.serving import http_server  # noqa: PLC0415
+    from groupcoord.server.address_text import host_and_port  # noqa: PLC0415
     from groupcoord.server.listener import bind  # noqa: PLC0415
     from groupcoord.server.server import captured_signals  # noqa: PLC0415
-    from groupcoord.server.system_services import host_and_port  # noqa: PLC0415
 
     async with ControlledCluster(DEFAULT, detailed_trace=True, **settings) as kafka:
         sockets = await bind(HOST, 0, kafka.core.config)

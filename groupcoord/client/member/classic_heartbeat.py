@@ -8,7 +8,7 @@ from groupcoord.client import error_reactions
 from groupcoord.client.client_errors import BrokerError, DisconnectedError
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.context import Generation, MemberContext, MemberState
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupcoord.protocol.errors import ErrorCode

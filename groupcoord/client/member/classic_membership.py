@@ -16,7 +16,7 @@ from groupcoord.client.client_errors import BrokerError, ClientError, CommitFail
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.classic_heartbeat import Heartbeater
 from groupcoord.client.member.classic_rebalance import Rebalance
 from groupcoord.client.member.context import (

@@ -26,7 +26,7 @@ from groupcoord.client import error_reactions
 from groupcoord.client.client_errors import AssignorFailedError, BrokerError, DisconnectedError
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.classic_heartbeat import Heartbeater
 from groupcoord.client.member.context import (
     PROTOCOL_TYPE,
@@ -37,7 +37,8 @@ from groupcoord.client.member.context import (
     in_order,
     shortened,
 )
-from groupcoord.client.member.request_builders import MetadataSnapshot, join_protocols
+from groupcoord.client.member.join_protocols import join_protocols
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.protocol.apis.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,

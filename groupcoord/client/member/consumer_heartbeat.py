@@ -16,7 +16,7 @@ from groupcoord.client.client_errors import BrokerError, DisconnectedError
 from groupcoord.client.error_reactions import ErrorReaction
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.context import MemberActions, in_order
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.protocol.apis.consumer_group_heartbeat import (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.consumer_heartbeat import (
     NO_ASSIGNMENT,
     ConsumerMember,
@@ -19,7 +19,7 @@ from groupcoord.client.member.consumer_heartbeat import (
     LocalAssignment,
 )
 from groupcoord.client.member.context import callback_failed, in_order
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 
 
 class ReconciliationPhase(enum.Enum):

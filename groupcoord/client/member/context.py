@@ -16,9 +16,9 @@ from groupcoord.client.client_errors import (
 )
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member import actions as a
-from groupcoord.client.member import listener_events as e
+from groupcoord.client.member import member_events as e
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Cause
 

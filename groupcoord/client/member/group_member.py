@@ -11,7 +11,7 @@ from groupcoord.client.member import actions as a
 from groupcoord.client.member.context import Generation, MemberActions
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.client.member.request_builders import MetadataSnapshot
+from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.errors import ErrorCode
 

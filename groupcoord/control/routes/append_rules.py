@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from groupcoord.control.controlled_cluster import ControlledCluster
+from groupcoord.control.controlled_clusters import ControlledCluster
 from groupcoord.control.models import AppendError, AppendRuleState, NewAppendRule
 from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited

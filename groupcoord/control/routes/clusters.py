@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse
 
-from groupcoord.control.controlled_cluster import ControlledCluster, taken
+from groupcoord.control.controlled_clusters import ControlledCluster, taken
 from groupcoord.control.models import Broker, Clock, GroupState, Health, NewBroker, Problems, Status
 from groupcoord.control.problem_documents import ProblemError, argument_named, in_terms_of_http, responses
 from groupcoord.control.route_dependencies import BODY, CONFLICT, TEXT, Clusters, Target, router

@@ -8,7 +8,7 @@ import pydantic
 from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse
 
-from groupcoord.control.controlled_cluster import ControlledCluster
+from groupcoord.control.controlled_clusters import ControlledCluster
 from groupcoord.control.models import FaultRule, FaultRuleState, HeldRequest, Release, RequestToExplain
 from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import BODY, CONFLICT, TEXT, WAITS, Target, Timeout, router, waited

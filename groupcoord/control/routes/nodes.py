@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from groupcoord.control.controlled_cluster import ControlledCluster, taken
-from groupcoord.control.node_models import Node
+from groupcoord.control.broker_models import Node
+from groupcoord.control.controlled_clusters import ControlledCluster, taken
 from groupcoord.control.problem_documents import ProblemError, responses, wrong_argument
 from groupcoord.control.route_dependencies import CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.cluster_broker import ClusterBroker, delay_of

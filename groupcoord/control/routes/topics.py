@@ -6,8 +6,8 @@ from fastapi import Path, Query
 
 from groupcoord.broker import topic_store
 from groupcoord.broker.topic_names import INTERNAL
-from groupcoord.client.fetched_records import ConsumerRecord
-from groupcoord.control.controlled_cluster import ControlledCluster
+from groupcoord.client.completed_fetch import ConsumerRecord
+from groupcoord.control.controlled_clusters import ControlledCluster
 from groupcoord.control.models import (
     HeaderAnswer,
     MorePartitions,

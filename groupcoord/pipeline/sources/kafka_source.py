@@ -45,7 +45,7 @@ from groupcoord.client.log_reader import (
     LogReader,
     OpenTransaction,
 )
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.pipeline.columnar_decoder import PLACES, is_of_places
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG

@@ -6,7 +6,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.broker.events import LeaderChanged
 from groupcoord.broker.partition_state_changes import NO_LEADER
 from groupcoord.broker.topic_store import Topic
-from groupcoord.client.fetched_records import decode_records
+from groupcoord.client.completed_fetch import decode_records
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey

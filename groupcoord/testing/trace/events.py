@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupcoord.client.member.listener_events import MemberEvent
+from groupcoord.client.member.member_events import MemberEvent
 from groupcoord.core.events import Event, event_class
 
 Detail = str | int | bool | None | tuple["Detail", ...]

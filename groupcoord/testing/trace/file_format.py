@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from groupcoord.broker import events as broker
-from groupcoord.client.member import listener_events as client
+from groupcoord.client.member import member_events as client
 from groupcoord.coordinator import events as coordinator
 from groupcoord.coordinator.transaction import events as transaction
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired

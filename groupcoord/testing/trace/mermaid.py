@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from groupcoord.client.member.listener_events import MemberEvent
+from groupcoord.client.member.member_events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
 from groupcoord.core.events import counted
 from groupcoord.testing.trace.events import (

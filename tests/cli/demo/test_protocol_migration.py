@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupcoord.cli.demo.clients.reporting_consumer import ASSIGNED, REVOKED, properties, report
+from groupcoord.cli.demo.clients.migration_consumer import ASSIGNED, REVOKED, properties, report
 from groupcoord.cli.demo.protocol_migration import CLASSIC, CONSUMER, Ownership, changes_table, in_words, tell_migration
 from groupcoord.coordinator.events import GroupMigrated
 from tests.cli.demo.clients.test_consumer_common import SETTINGS

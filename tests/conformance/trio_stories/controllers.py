@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groupcoord.client.zookeeper_tree_reader import METADATA_QUORUM
+from groupcoord.client.zookeeper_paths_reader import METADATA_QUORUM
 from groupcoord.protocol.apis.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState
 from groupcoord.protocol.apis.describe_topic_partitions import TopicRequest

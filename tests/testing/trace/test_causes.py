@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.member.listener_events import AssignorRan, CoordinatorFound, MemberEvent, PartitionsTold
+from groupcoord.client.member.member_events import AssignorRan, CoordinatorFound, MemberEvent, PartitionsTold
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
 from groupcoord.core.events import Event
 from groupcoord.testing import Cluster

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member.listener_events import RejoinWanted
+from groupcoord.client.member.member_events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Event
 from groupcoord.testing.trace import events as e

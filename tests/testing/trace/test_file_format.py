@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.member import listener_events as client
+from groupcoord.client.member import member_events as client
 from groupcoord.coordinator.events import AssignmentReceived, MemberRemoved, StateChanged
 from groupcoord.coordinator.transaction import events as transaction
 from groupcoord.core.events import AdminAction, Answered, Event, Requested, event_class

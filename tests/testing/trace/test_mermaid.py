@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupcoord.client.member.listener_events import RejoinWanted
+from groupcoord.client.member.member_events import RejoinWanted
 from groupcoord.coordinator.events import StateChanged
 from groupcoord.core.events import AdminAction, Answered
 from groupcoord.protocol.apis import ApiKey

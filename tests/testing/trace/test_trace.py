@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from groupcoord.broker.events import LogNotCleaned
-from groupcoord.client.member.listener_events import RejoinWanted
+from groupcoord.client.member.member_events import RejoinWanted
 from groupcoord.coordinator.events import GroupCreated, StateChanged
 from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
 from groupcoord.testing.trace import (

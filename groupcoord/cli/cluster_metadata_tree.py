@@ -8,9 +8,9 @@ from typing import Any
 
 from groupcoord.cli.main import complain
 from groupcoord.client.client_errors import ClientError
-from groupcoord.client.option_parsing import Address, parse_addresses
-from groupcoord.client.zookeeper_tree import ZooKeeperTree, tree_line
-from groupcoord.client.zookeeper_tree_reader import ZooKeeperTreeReader
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree, tree_line
+from groupcoord.client.option_value_parsing import Address, parse_addresses
+from groupcoord.client.zookeeper_paths_reader import ZooKeeperTreeReader
 
 _WATCH_S = 1.0
 

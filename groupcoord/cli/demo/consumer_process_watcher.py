@@ -1,4 +1,4 @@
-"""StoryRunner: watches the demo's consumer processes, passes events to the narrator, and lets the story wait for conditions."""
+"""Watches the demo's consumer processes, passes events to the narrator, and lets the story wait for conditions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,7 +14,7 @@ class StoryError(Exception):
     """The story cannot go on; the text says why."""
 
 
-class StoryRunner:
+class ConsumerProcessWatcher:
     """Collects events and the consumers' output. ``tell`` is called with each event in order, and returns whether it printed
     something; then it pauses for ``breath_s`` seconds, so that the audience can follow."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.broker.events import LogNotCleaned
 from groupcoord.cli.main import main
-from groupcoord.cli.proxy_page import page_server
+from groupcoord.cli.proxy_page_server import page_server
 from groupcoord.core.events import AdminAction
 from groupcoord.page import html_embedding
 from groupcoord.testing.trace import Trace

@@ -1,19 +1,13 @@
-"""Builds requests of group members (Metadata, JoinGroup's protocols, OffsetCommit) and reads their responses.
+"""Builds Metadata and OffsetCommit requests of group members, and reads their responses.
 
 The members of the consumer, of ``groupcoord.testing`` and of the simulation share it.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from groupcoord.assignors import (
-    Assignor,
-    Subscription,
-    TopicPartition,
-    write_subscription,
-)
-from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol
+from groupcoord.assignors import TopicPartition
 from groupcoord.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequest,
@@ -80,31 +74,6 @@ def metadata_snapshot(response: MetadataResponse) -> MetadataSnapshot:
             for name, partitions in known.items()
         },
         ids={topic.name: topic.topic_id for topic in response.topics if topic.name in known and topic.topic_id},
-    )
-
-
-def join_protocols(
-    assignors: Mapping[str, Assignor],
-    topics: Sequence[str],
-    owned: Sequence[TopicPartition],
-    generation_id: int,
-    rack_id: str | None = None,
-) -> tuple[JoinGroupRequestProtocol, ...]:
-    """The protocols of a JoinGroup: each assignor's name, with the encoded subscription of a member that owns ``owned``."""
-    return tuple(
-        JoinGroupRequestProtocol(
-            name=name,
-            metadata=write_subscription(
-                Subscription(
-                    topics=topics,
-                    user_data=assignor.subscription_user_data(topics),
-                    owned_partitions=owned,
-                    generation_id=generation_id,
-                    rack_id=rack_id,
-                )
-            ),
-        )
-        for name, assignor in assignors.items()
     )
 
 

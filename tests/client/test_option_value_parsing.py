@@ -3,8 +3,8 @@ import re
 import pytest
 
 from groupcoord.assignors import FunctionAssignor, UnknownAssignorError
-from groupcoord.client import option_parsing
-from groupcoord.client.option_parsing import parse_addresses
+from groupcoord.client import option_value_parsing
+from groupcoord.client.option_value_parsing import parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,10 @@ def test_addresses_that_are_none(bootstrap: str, problem: str) -> None:
 
 
 def test_topics() -> None:
-    assert option_parsing.topic_names("t") == {"t"}
-    assert option_parsing.topic_names(["t", "u", "t"]) == {"t", "u"}
+    assert option_value_parsing.topic_names("t") == {"t"}
+    assert option_value_parsing.topic_names(["t", "u", "t"]) == {"t", "u"}
     with pytest.raises(ValueError, match="one topic at least"):
-        option_parsing.topic_names([])
+        option_value_parsing.topic_names([])
 
 
 @pytest.mark.parametrize(
@@ -51,32 +51,32 @@ def test_topics() -> None:
 )
 def test_what_is_no_name_of_a_topic(name: str, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
-        option_parsing.topic_names(["t", name])
+        option_value_parsing.topic_names(["t", name])
 
 
 def test_patterns() -> None:
-    assert option_parsing.topic_pattern("a|b").fullmatch("b")
-    assert option_parsing.topic_pattern(re.compile("a")).pattern == "a"
+    assert option_value_parsing.topic_pattern("a|b").fullmatch("b")
+    assert option_value_parsing.topic_pattern(re.compile("a")).pattern == "a"
     with pytest.raises(ValueError, match="a pattern is not empty"):
-        option_parsing.topic_pattern("")
+        option_value_parsing.topic_pattern("")
     with pytest.raises(ValueError, match=r"'\(' is no regular expression: missing \)"):
-        option_parsing.topic_pattern("(")
+        option_value_parsing.topic_pattern("(")
 
 
 def test_assignors() -> None:
     mine = FunctionAssignor("mine", lambda _: {})
-    assert [each.name for each in option_parsing.assignors_of(option_parsing.DEFAULT_ASSIGNORS)] == [
+    assert [each.name for each in option_value_parsing.assignors_of(option_value_parsing.DEFAULT_ASSIGNORS)] == [
         "range",
         "cooperative-sticky",
     ]
-    assert option_parsing.assignors_of([mine, "range"])[0] is mine
-    assert option_parsing.assignors_of(mine) == [mine]
-    assert [each.name for each in option_parsing.assignors_of("sticky")] == ["sticky"]
+    assert option_value_parsing.assignors_of([mine, "range"])[0] is mine
+    assert option_value_parsing.assignors_of(mine) == [mine]
+    assert [each.name for each in option_value_parsing.assignors_of("sticky")] == ["sticky"]
     with pytest.raises(UnknownAssignorError, match="no assignor 'stick'"):
-        option_parsing.assignors_of("stick")
+        option_value_parsing.assignors_of("stick")
 
 
 def test_isolation_levels() -> None:
-    assert [option_parsing.isolation_level(name) for name in ("read_uncommitted", "read_committed")] == [0, 1]
+    assert [option_value_parsing.isolation_level(name) for name in ("read_uncommitted", "read_committed")] == [0, 1]
     with pytest.raises(ValueError, match="not serializable"):
-        option_parsing.isolation_level("serializable")
+        option_value_parsing.isolation_level("serializable")

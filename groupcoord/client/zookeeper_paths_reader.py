@@ -1,4 +1,4 @@
-"""Reads the ``ZooKeeperTree`` of a running cluster over the network; blocking, for ``groupcoord cluster tree``."""
+"""Reads the metadata of a running cluster as a ``ZooKeeperTree``, over the network; blocking, for ``cluster tree``."""
 
 import asyncio
 from types import TracebackType
@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from groupcoord.client.client_errors import BrokerError, UnsupportedVersionError
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.member.request_builders import metadata_request
+from groupcoord.client.member.metadata_and_commit_requests import metadata_request
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree, zookeeper_tree
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.option_parsing import Address
-from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
+from groupcoord.client.option_value_parsing import Address
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.client.zookeeper_tree import ZooKeeperTree, zookeeper_tree
+from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree, zookeeper_tree
 from groupcoord.protocol.apis.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,

@@ -1,4 +1,4 @@
-"""Parses the options that users pass to the clients: topics, patterns, assignors, isolation levels, bootstrap addresses."""
+"""Parses the values of options of the clients: topics, patterns, assignors, isolation levels, bootstrap addresses."""
 
 import base64
 import enum

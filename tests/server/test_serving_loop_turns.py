@@ -7,7 +7,7 @@ import pytest
 from groupcoord.core.effects import Call, Effect, Reply
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.server.connection import FRESH_BYTES, READ_AHEAD_BYTES
-from groupcoord.server.request_processor import FRESH_SECONDS, LATE_SECONDS, ROUND_SECONDS
+from groupcoord.server.serving_loop import FRESH_SECONDS, LATE_SECONDS, ROUND_SECONDS
 from tests.server.support import ALIVE, HEARTBEAT, JOIN_GROUP, JOINED, Peer, Shell, frame, heartbeat, join
 
 COST_SECONDS = ROUND_SECONDS / 7.5
@@ -132,7 +132,7 @@ class TestTurns:
         waiting.send(frame(JOIN_GROUP, join()) + BEAT * 20)
         assert waiting.connection.eof_received()
         other.connection.data_received(BEAT * 20)
-        shell.request_processor.execute_effects([Reply(shell.cluster.parked(), JOINED)])
+        shell.serving_loop.execute_effects([Reply(shell.cluster.parked(), JOINED)])
         served(shell)
         shell.loop.ctx()
         assert sorted(served(shell)) == [1] * 4 + [2] * 4
@@ -180,7 +180,7 @@ class TestDue:
     def in_seconds(self, shell: Shell, seconds: float) -> None:
         """Something is due then."""
         shell.cluster.deadline_ms = shell.loop.now_ms() + round(seconds * 1_000)
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         shell.loop.ctx()
 
     def late(self, shell: Shell, seconds: float = LATE_SECONDS) -> None:
@@ -264,12 +264,12 @@ class TestDue:
     def test_whoever_moves_the_clock_by_hand_need_not_wait_for_it(self, shell: Shell, due: list[list[int]]) -> None:
         shell.peer().connection.data_received(BEAT)
         shell.cluster.deadline_ms = shell.loop.now_ms()
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         assert due == [[]]
 
     def test_what_was_due_when_its_timer_was_set_is_never_late(self, shell: Shell, due: list[list[int]]) -> None:
         """As a clock moved by hand has it: no time of it passes while the process stands still."""
-        shell.request_processor._seconds_until = lambda _: 0.0
+        shell.serving_loop._seconds_until = lambda _: 0.0
         shell.cluster.deadline_ms = shell.loop.now_ms() + 1_000
         shell.round.schedule()
         shell.loop.ctx()
@@ -280,6 +280,6 @@ class TestDue:
 
     def test_nothing_of_it_is_done_after_the_stop(self, shell: Shell, due: list[list[int]]) -> None:
         self.late(shell)
-        shell.request_processor.stop()
+        shell.serving_loop.stop()
         shell.loop.settle()
         assert due == []

@@ -33,9 +33,9 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.codec.flexible_versions import StringTooLongError
 from groupcoord.protocol.errors import ErrorCode, WireError
 from groupcoord.server.background_worker import WorkOutcome
+from groupcoord.server.clock_and_random_ids import NowMs, SecondsUntil
 from groupcoord.server.connection import Round, ServerConnection, Software
 from groupcoord.server.connection_registry import ConnectionRegistry
-from groupcoord.server.system_services import NowMs, SecondsUntil
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class UnexpectedError(NamedTuple):
     request: Any
 
 
-class RequestProcessor:
+class ServingLoop:
     """Connects the connections of a server with its cluster. ``listeners`` are called with every emitted event."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The tree of ``groupcoord cluster tree``: brokers, topics and controller in the layout of Kafka's ZooKeeper paths.
+"""The metadata of a cluster (brokers, topics, controller) in the layout of Kafka's ZooKeeper paths.
 
 Each path, such as ``/brokers/ids/1``, has the JSON that Kafka before 4.0 stored there. A KRaft cluster has no such paths; the
 tree is built from responses of its brokers. Values that no response contains are -1: timestamps and ``jmx_port``. Source:

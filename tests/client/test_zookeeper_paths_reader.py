@@ -7,8 +7,8 @@ import pytest
 from groupcoord import Cluster
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, UnsupportedVersionError
 from groupcoord.client.network_client import NetworkClient
-from groupcoord.client.option_parsing import parse_addresses
-from groupcoord.client.zookeeper_tree_reader import ZooKeeperTreeReader
+from groupcoord.client.option_value_parsing import parse_addresses
+from groupcoord.client.zookeeper_paths_reader import ZooKeeperTreeReader
 from groupcoord.protocol.apis.metadata import MetadataRequest
 
 

@@ -20,7 +20,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.server import connection
 from groupcoord.server.background_worker import WorkOutcome
-from groupcoord.server.request_processor import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS
+from groupcoord.server.serving_loop import ERRORS_KEPT, RETRY_AFTER_ERROR_SECONDS
 from tests.server.support import (
     ALIVE,
     API_VERSIONS,
@@ -83,7 +83,7 @@ def test_an_unexpected_error_is_answered_in_the_shape_of_the_api(
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat("the-member"))
     assert peer.answer(HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    (unexpected,) = shell.request_processor.unexpected_errors
+    (unexpected,) = shell.serving_loop.unexpected_errors
     assert isinstance(unexpected.error, ZeroDivisionError)
     assert (unexpected.call, unexpected.request) == (shell.cluster.calls[0], heartbeat("the-member"))
     (record,) = caplog.records
@@ -111,7 +111,7 @@ def test_an_error_that_nobody_waits_for_ends_the_connection(shell: Shell) -> Non
     peer.ask(PRODUCE, produce(acks=0))
     assert peer.frames() == []
     assert peer.transport.is_closing()
-    assert len(shell.request_processor.unexpected_errors) == 1
+    assert len(shell.serving_loop.unexpected_errors) == 1
 
 
 def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) -> None:
@@ -120,7 +120,7 @@ def test_a_response_that_cannot_be_written_is_an_unexpected_error(shell: Shell) 
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert shell.request_processor.unexpected_errors[0].request == heartbeat()
+    assert shell.serving_loop.unexpected_errors[0].request == heartbeat()
 
 
 def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
@@ -128,7 +128,7 @@ def test_so_is_one_that_answers_a_parked_call(shell: Shell) -> None:
     peer.ask(JOIN_GROUP, join())
     shell.execute_effects(Reply(shell.cluster.parked(), "no response at all"))
     assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert len(shell.request_processor.unexpected_errors) == 1
+    assert len(shell.serving_loop.unexpected_errors) == 1
 
 
 def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_not_even_the_error_can_be_written(shell: Shell, monkeypatch: pytest.Mon
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()
-    assert len(shell.request_processor.unexpected_errors) == 2
+    assert len(shell.serving_loop.unexpected_errors) == 2
 
 
 def test_a_fault_of_the_parser_ends_that_connection_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_a_fault_of_the_parser_ends_that_connection_alone(shell: Shell, monkeypa
     other.ask(HEARTBEAT, heartbeat())
     assert peer.transport.is_closing()
     assert other.answer(HEARTBEAT) == ALIVE
-    assert len(shell.request_processor.unexpected_errors) == 1
+    assert len(shell.serving_loop.unexpected_errors) == 1
 
 
 def test_errors_are_kept_but_not_for_ever(shell: Shell) -> None:
@@ -155,32 +155,32 @@ def test_errors_are_kept_but_not_for_ever(shell: Shell) -> None:
     peer = shell.peer()
     for _ in range(ERRORS_KEPT + 5):
         peer.ask(HEARTBEAT, heartbeat())
-    assert len(shell.request_processor.unexpected_errors) == ERRORS_KEPT
+    assert len(shell.serving_loop.unexpected_errors) == ERRORS_KEPT
 
 
 def test_a_listener_that_fails_disturbs_nobody(shell: Shell) -> None:
     def failing(_: EmitEvent) -> None:
         raise ZeroDivisionError("a bug")
 
-    shell.request_processor._listeners = (failing, *shell.request_processor._listeners)
+    shell.serving_loop._listeners = (failing, *shell.serving_loop._listeners)
     shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent.of(happened("a")), Reply(call, ALIVE)]
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat())
     assert peer.answer(HEARTBEAT) == ALIVE
     assert len(shell.events) == 1
-    assert len(shell.request_processor.unexpected_errors) == 1
+    assert len(shell.serving_loop.unexpected_errors) == 1
 
 
 def test_a_listener_may_have_something_done(shell: Shell) -> None:
     waiting, peer = shell.peer(), shell.peer()
     waiting.ask(JOIN_GROUP, join())
     parked = shell.cluster.parked()
-    shell.request_processor._listeners = (lambda _: shell.execute_effects(Reply(parked, JOINED)),)
+    shell.serving_loop._listeners = (lambda _: shell.execute_effects(Reply(parked, JOINED)),)
     shell.cluster.on[ApiKey.HEARTBEAT] = lambda call, _: [EmitEvent.of(happened("a")), Reply(call, ALIVE)]
     peer.ask(HEARTBEAT, heartbeat())
     assert waiting.answer(JOIN_GROUP) == JOINED
     assert peer.answer(HEARTBEAT) == ALIVE
-    assert shell.request_processor.unexpected_errors == []
+    assert shell.serving_loop.unexpected_errors == []
 
 
 def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
@@ -188,13 +188,13 @@ def test_a_second_answer_is_an_unexpected_error(shell: Shell) -> None:
     peer = shell.peer()
     peer.ask(HEARTBEAT, heartbeat(), correlation_id=1)
     assert peer.correlation_ids() == [1]
-    (unexpected,) = shell.request_processor.unexpected_errors
+    (unexpected,) = shell.serving_loop.unexpected_errors
     assert "no request waits for this answer" in str(unexpected.error)
 
 
 def test_an_append_is_not_for_the_server(shell: Shell) -> None:
     shell.execute_effects(Append(1, "t", 0, ()))
-    (unexpected,) = shell.request_processor.unexpected_errors
+    (unexpected,) = shell.serving_loop.unexpected_errors
     assert "an effect that is not the server's" in str(unexpected.error)
 
 
@@ -318,7 +318,7 @@ class TestApiVersions:
         peer.send(b"\0\0\0\x0b\0\x12\0\x63\0\0\0\1\xff\xff\0")
         assert shell.cluster.requests == [None]
         assert peer.answer(API_VERSIONS, version=0) == unsupported
-        assert shell.request_processor.unexpected_errors == []
+        assert shell.serving_loop.unexpected_errors == []
 
     def test_a_fault_then_ends_the_connection(self, shell: Shell) -> None:
         shell.cluster.on[ApiKey.API_VERSIONS] = fail
@@ -358,7 +358,7 @@ class TestTimer:
         parked = shell.cluster.parked()
         shell.cluster.on_expiry = lambda _: [Reply(parked, JOINED)]
         shell.cluster.deadline_ms = shell.loop.now_ms() + 10
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         shell.loop.advance(0.010)
         assert waiting.correlation_ids() == [1, 2]
 
@@ -396,12 +396,12 @@ class TestTimer:
     def test_a_clock_moved_by_hand_needs_a_wake(self) -> None:
         shell = Shell()
         hand = [0]
-        shell.request_processor._now_ms = lambda: hand[0]
+        shell.serving_loop._now_ms = lambda: hand[0]
         shell.cluster.deadline_ms = 60_000
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         assert shell.cluster.deadline_ms == 60_000
         hand[0] = 60_000
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         assert shell.cluster.deadline_ms is None
 
     def test_a_timer_that_fails_is_reported_and_does_not_spin(self, shell: Shell) -> None:
@@ -411,17 +411,17 @@ class TestTimer:
 
         shell.cluster.__class__ = Stuck
         shell.cluster.deadline_ms = shell.loop.now_ms()
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         shell.loop.advance(10 * RETRY_AFTER_ERROR_SECONDS + 0.01)
-        assert 10 <= len(shell.request_processor.unexpected_errors) <= 12
+        assert 10 <= len(shell.serving_loop.unexpected_errors) <= 12
 
     def test_nothing_fires_after_the_stop(self, shell: Shell) -> None:
         shell.cluster.deadline_ms = shell.loop.now_ms() + 10
-        shell.request_processor.wake()
+        shell.serving_loop.wake()
         shell.loop.settle()
-        shell.request_processor.wake()
-        shell.request_processor.stop()
-        shell.request_processor.stop()
+        shell.serving_loop.wake()
+        shell.serving_loop.stop()
+        shell.serving_loop.stop()
         shell.loop.advance(1)
         assert shell.cluster.deadline_ms is not None
 
@@ -456,7 +456,7 @@ class TestWorkAside:
         peer.send(frame(JOIN_GROUP, join()) + frame(HEARTBEAT, heartbeat(), correlation_id=2))
         assert peer.frames() == []
         call = shell.cluster.parked()
-        shell.request_processor.work_done(WorkOutcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
+        shell.serving_loop.work_done(WorkOutcome(call, lambda result, _: [Reply(call, result)], JOINED, None))
         shell.loop.settle()
         assert len(peer.frames()) == 2
 
@@ -465,10 +465,10 @@ class TestWorkAside:
         peer = shell.peer()
         peer.send(frame(JOIN_GROUP, join()))
         problem = RuntimeError("no")
-        shell.request_processor.work_done(WorkOutcome(shell.cluster.parked(), lambda _, __: [], None, problem))
+        shell.serving_loop.work_done(WorkOutcome(shell.cluster.parked(), lambda _, __: [], None, problem))
         shell.loop.settle()
         assert peer.answer(JOIN_GROUP).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        (unexpected,) = shell.request_processor.unexpected_errors
+        (unexpected,) = shell.serving_loop.unexpected_errors
         assert unexpected.error is problem
 
     def test_who_has_gone_misses_nothing(self) -> None:
@@ -477,13 +477,13 @@ class TestWorkAside:
         peer.send(frame(JOIN_GROUP, join()))
         peer.vanish()
         call = shell.cluster.parked()
-        shell.request_processor.work_done(
+        shell.serving_loop.work_done(
             WorkOutcome(call, lambda _, __: [Reply(call, JOINED), EmitEvent.of(happened("it"))], None, None)
         )
-        shell.request_processor.work_done(WorkOutcome(call, lambda _, __: [], None, RuntimeError("no")))
+        shell.serving_loop.work_done(WorkOutcome(call, lambda _, __: [], None, RuntimeError("no")))
         shell.loop.settle()
         assert shell.events == [happened("it")]
-        assert len(shell.request_processor.unexpected_errors) == 1
+        assert len(shell.serving_loop.unexpected_errors) == 1
 
 
 class TestNamesThatAreTooLong:
@@ -499,7 +499,7 @@ class TestNamesThatAreTooLong:
         for version in (0, 9):
             peer.send(frame(JOIN_GROUP, join(), version=version))
             assert peer.answer(JOIN_GROUP, version=version).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-        assert shell.request_processor.unexpected_errors == []
+        assert shell.serving_loop.unexpected_errors == []
         assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
             "'member_id' field is too long to be serialized"
         ] * 2
@@ -523,7 +523,7 @@ class TestNamesThatAreTooLong:
         assert [record.getMessage() for record in caplog.records] == [
             "no answer to DescribeGroups of 127.0.0.1:50001: 'group_id' field is too long to be serialized"
         ]
-        assert shell.request_processor.unexpected_errors == []
+        assert shell.serving_loop.unexpected_errors == []
 
 
 class TestFlush:
@@ -556,4 +556,4 @@ class TestFlush:
         peer = shell.peer()
         peer.ask(HEARTBEAT, heartbeat())
         assert len(peer.frames()) == 1
-        assert [str(unexpected.error) for unexpected in shell.request_processor.unexpected_errors] == ["no"]
+        assert [str(unexpected.error) for unexpected in shell.serving_loop.unexpected_errors] == ["no"]

@@ -14,8 +14,8 @@ from groupcoord.control.routes.page import PATH
 from groupcoord.control.serving import HttpServer
 from groupcoord.control.trace_selection import TraceSelection
 from groupcoord.control.trace_stream import TraceStream
+from groupcoord.server.address_text import host_and_port
 from groupcoord.server.listener import bind
-from groupcoord.server.system_services import host_and_port
 from groupcoord.testing.trace import Trace
 
 
