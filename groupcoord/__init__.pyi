@@ -5,13 +5,13 @@ from groupcoord.client.kafka_producer import Producer as Producer
 from groupcoord.client.producer.record_metadata import RecordMetadata as RecordMetadata
 from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
+from groupcoord.testing.abstract_cluster import KafkaCluster as KafkaCluster
 from groupcoord.testing.auto_member import AutoMember as AutoMember
 from groupcoord.testing.cluster import Cluster as Cluster
 from groupcoord.testing.cluster_clock import ClockError as ClockError
 from groupcoord.testing.faults import FaultRulesFailed as FaultRulesFailed
 from groupcoord.testing.group_handle import GroupDescription as GroupDescription
 from groupcoord.testing.group_handle import MemberDescription as MemberDescription
-from groupcoord.testing.kafka_cluster import KafkaCluster as KafkaCluster
 from groupcoord.testing.manual_classic_member import ManualMember as ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer as ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer as ManualProducer
@@ -19,7 +19,7 @@ from groupcoord.testing.record_writing import ProducerRecord as ProducerRecord
 from groupcoord.testing.remote_cluster import RemoteCluster as RemoteCluster
 from groupcoord.testing.sync_api import SyncCluster as SyncCluster
 from groupcoord.testing.sync_api import SyncRemoteCluster as SyncRemoteCluster
-from groupcoord.testing.topics import Topic as Topic
+from groupcoord.testing.topic_settings import Topic as Topic
 from groupcoord.testing.trace import Trace as Trace
 from groupcoord.testing.trace.golden import assert_golden as assert_golden
 from groupcoord.testing.transaction_handle import TransactionDescription as TransactionDescription

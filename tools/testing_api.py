@@ -12,15 +12,15 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
-from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription
+from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
-from groupcoord.testing.topics import Topic
+from groupcoord.testing.topic_settings import Topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.transaction_handle import ClusterTransaction, RemoteTransaction, TransactionDescription
 from tools.sync_api import ORIGINALS, attribute_docs

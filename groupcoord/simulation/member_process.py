@@ -25,7 +25,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitRequest,
 )
-from groupcoord.simulation.consume_produce_application import ProducingApplication
+from groupcoord.simulation.consumer_and_producer_application import ProducingApplication
 from groupcoord.simulation.consumer_application import GROUP, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import (

@@ -2,12 +2,12 @@
 
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
-from groupcoord.simulation.simulated_client import ClientEnvironment, SimulatedClient
+from groupcoord.simulation.standalone_client import ClientEnvironment, StandaloneClient
 
 _MAX_BYTES = 1 << 20
 
 
-class StandaloneConsumer(SimulatedClient):
+class StandaloneConsumer(StandaloneClient):
     """Fetches with isolation level read_uncommitted."""
 
     def __init__(self, environment: ClientEnvironment, slot_id: int, topic: str, interval_ms: int) -> None:

@@ -9,7 +9,7 @@ from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceResponse
 from groupcoord.simulation.network import GENERAL
-from groupcoord.simulation.simulated_client import ClientEnvironment, SimulatedClient
+from groupcoord.simulation.standalone_client import ClientEnvironment, StandaloneClient
 from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC, StandaloneProducerPlan
 
 _DELIVERY_TIMEOUT_MS = 30_000
@@ -26,7 +26,7 @@ class _Batch(NamedTuple):
     until_ms: int
 
 
-class StandaloneProducer(SimulatedClient):
+class StandaloneProducer(StandaloneClient):
     """One batch is in flight at a time; it is given up after 30 seconds without an acknowledgement."""
 
     def __init__(self, environment: ClientEnvironment, slot_id: int, plan: StandaloneProducerPlan) -> None:

@@ -28,7 +28,7 @@ from groupcoord.simulation.plan import (
     SimulationPlan,
 )
 from groupcoord.simulation.prng import Prng, draw
-from groupcoord.simulation.simulated_client import SimulatedClient
+from groupcoord.simulation.standalone_client import StandaloneClient
 from groupcoord.simulation.standalone_consumer import StandaloneConsumer
 from groupcoord.simulation.standalone_producer import StandaloneProducer
 from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
@@ -99,7 +99,7 @@ class SimulatedWorld:
             StandaloneProducer(self, CLIENT_SLOT_OFFSET + number, writer)
             for number, writer in enumerate(plan.standalone_producers)
         ]
-        self.clients: list[SimulatedClient] = [*self.standalone_producers]
+        self.clients: list[StandaloneClient] = [*self.standalone_producers]
         if self.standalone_producers:
             interval_ms = min(writer.interval_ms for writer in plan.standalone_producers)
             self.clients.append(

@@ -4,20 +4,20 @@ docs/testing.md is the introduction.
 """
 
 from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.testing.abstract_cluster import KafkaCluster
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import DuplicateBrokerRegistrationError
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
-from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription
-from groupcoord.testing.kafka_cluster import KafkaCluster
+from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.remote_cluster import RemoteCluster, RemoteGroup
-from groupcoord.testing.topics import Topic
+from groupcoord.testing.topic_settings import Topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.golden import assert_golden
 from groupcoord.testing.transaction_handle import ClusterTransaction, RemoteTransaction, TransactionDescription

@@ -29,19 +29,7 @@ from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import forgotten_awaits
-from groupcoord.testing.append_rules import AppendRule, HeldAppends
-from groupcoord.testing.auto_member import AutoMember
-from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.cluster_broker import ClusterBroker
-from groupcoord.testing.cluster_clock import ClusterClock
-from groupcoord.testing.cluster_controller import ControllerHandle
-from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.cluster_registry_tree import registry_of
-from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
-from groupcoord.testing.failure_report import failure_report
-from groupcoord.testing.faults import Barrier, Faults
-from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.kafka_cluster import (
+from groupcoord.testing.abstract_cluster import (
     BrokerHandle,
     KafkaCluster,
     deletion,
@@ -50,9 +38,21 @@ from groupcoord.testing.kafka_cluster import (
     new_partitioner,
     raise_refusal,
 )
+from groupcoord.testing.append_rules import AppendRule, HeldAppends
+from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.cluster_as_zookeeper_paths import registry_of
+from groupcoord.testing.cluster_broker import ClusterBroker
+from groupcoord.testing.cluster_clock import ClusterClock
+from groupcoord.testing.cluster_controller import ControllerHandle
+from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
+from groupcoord.testing.failure_report import failure_report
+from groupcoord.testing.faults import Barrier, Faults
+from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
-from groupcoord.testing.topics import Topic, require_known_configs, topic_of, topics_of, unknown_topic
+from groupcoord.testing.topic_settings import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.transaction_handle import ClusterTransaction
 from groupcoord.testing.wait_reasons import explained, wait_reasons

@@ -33,14 +33,14 @@ from groupcoord.protocol.framing import encode_request, parse_request
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, HeartbeatRequest
 from groupcoord.server.connection import ServerConnection
 from groupcoord.server.server import Server
-from groupcoord.testing import clocks, forced_actions
+from groupcoord.testing import clocks, forced_actions_on_core
 from groupcoord.testing.append_rules import AppendRules
 from groupcoord.testing.auto_member import MemberScheduler
 from groupcoord.testing.clocks import ClockMode, ManualClock, RealTimeFetches
 from groupcoord.testing.faults import Faults
 from groupcoord.testing.in_process_transport import InProcessTransport, OnResponse
 from groupcoord.testing.trace import Trace, TracingLayer
-from groupcoord.testing.trace.detailed_trace import ClusterWatch
+from groupcoord.testing.trace.topic_and_append_recorder import TopicAndAppendRecorder
 from groupcoord.testing.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ class Engine:
         self._fault_layer = self.faults.add_layer(assembly)
         self._fault_layer.broker_stopped = self._broker_stopped
         self._fault_layer.execute_effects = lambda effects: self._execute(effects, after=self._fault_layer)
-        watch = ClusterWatch(core) if detailed_trace else None
+        recorder = TopicAndAppendRecorder(core) if detailed_trace else None
         self._tracing = assembly.add(
-            lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name, watch=watch)
+            lambda inner: TracingLayer(inner, self.trace, topic_name=core.broker.topics.topic_name, recorder=recorder)
         )
         self.transport = assembly.add(
             lambda inner: InProcessTransport(inner, on_activity=self._active, on_answers=self._deliver_soon)
@@ -340,17 +340,17 @@ class Engine:
 
     async def unload_coordinator(self, topic: str, key: str) -> None:
         """Unload the coordinator of ``key``, whose records are in ``topic``. Raises ValueError."""
-        await self.act(forced_actions.unload(self.core, topic, key, self.clock()), f"unload {key}")
+        await self.act(forced_actions_on_core.unload(self.core, topic, key, self.clock()), f"unload {key}")
 
     async def load_coordinator(self, topic: str, key: str) -> None:
         """Load the coordinator of ``key``, whose records are in ``topic``. Raises ValueError."""
-        forced_actions.load(self.core, topic, key, self.clock())
+        forced_actions_on_core.load(self.core, topic, key, self.clock())
         await self.act((), f"load {key}")
         await self.loaded()
 
     async def move_coordinator(self, topic: str, key: str, to: int) -> None:
         """Move the coordinator of ``key``, whose records are in ``topic``, to the broker ``to``. Raises ValueError."""
-        partition = forced_actions.partition_of(self.core, topic, key)
+        partition = forced_actions_on_core.partition_of(self.core, topic, key)
         self.apply(self.core.move_leader(topic, partition, to, self.clock()), f"broker {to} is to coordinate {key}")
         await self.loaded()
 
@@ -367,7 +367,7 @@ class Engine:
         topic = CONSUMER_OFFSETS if key_type == GROUP else TRANSACTION_STATE
         if topic == TRANSACTION_STATE and topic not in self.core.broker.topics:
             create_automatically(self.core.broker, self.clock(), [topic])
-        return self.leader_of((topic, forced_actions.partition_of(self.core, topic, key)))
+        return self.leader_of((topic, forced_actions_on_core.partition_of(self.core, topic, key)))
 
     def leader_of(self, partition: TopicPartition) -> int:
         """The id of the broker that leads ``partition``; the first broker's if there is no such partition."""

@@ -29,7 +29,7 @@ from groupcoord.protocol.messages import (
     OffsetDeleteResponse,
 )
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.topics import require_partition
+from groupcoord.testing.topic_settings import require_partition
 
 _REBALANCING: frozenset[str] = frozenset(
     {

@@ -45,7 +45,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
-from groupcoord.testing.manual_member_requests import MemberRequests
+from groupcoord.testing.manual_request_sender import ManualRequestSender
 
 
 @noted
@@ -94,7 +94,7 @@ class ManualMember:
         self.leader = ""
         self.protocol = ""
         self.assigned = frozenset()
-        self._requests = MemberRequests(connection, partial(connection.ask_coordinator, group))
+        self._requests = ManualRequestSender(connection, partial(connection.ask_coordinator, group))
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._partition_counts = partition_counts
         self._others: tuple[Any, ...] = ()

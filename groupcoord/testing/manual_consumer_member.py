@@ -28,7 +28,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
-from groupcoord.testing.manual_member_requests import MemberRequests
+from groupcoord.testing.manual_request_sender import ManualRequestSender
 
 
 @noted
@@ -79,7 +79,7 @@ class ManualConsumer:
         self.epoch = JOIN_EPOCH
         self.assigned = frozenset()
         self._topic_names = topic_names
-        self._requests = MemberRequests(connection, partial(connection.ask_coordinator, group))
+        self._requests = ManualRequestSender(connection, partial(connection.ask_coordinator, group))
 
     def __repr__(self) -> str:
         return f"<ManualConsumer {self.client_id} {self.member_id} epoch={self.epoch}>"

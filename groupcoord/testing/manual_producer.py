@@ -39,7 +39,7 @@ from groupcoord.protocol.messages import (
     TxnOffsetCommitResponse,
 )
 from groupcoord.testing.in_process_transport import MemberConnection
-from groupcoord.testing.manual_member_requests import MemberRequests
+from groupcoord.testing.manual_request_sender import ManualRequestSender
 
 _TIMEOUT_MS = 30_000
 _ADD_PARTITIONS_OF_CLIENTS = 3
@@ -90,7 +90,7 @@ class ManualProducer:
         self._connection = connection
         self._now_ms = now_ms
         to_coordinator = partial(connection.ask_coordinator, transactional_id, key_type=TRANSACTION)
-        self._requests = MemberRequests(connection, to_coordinator)
+        self._requests = ManualRequestSender(connection, to_coordinator)
 
     def __repr__(self) -> str:
         return f"<ManualProducer {self.transactional_id} producer_id={self.producer_id} epoch={self.epoch}>"

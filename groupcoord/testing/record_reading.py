@@ -10,7 +10,7 @@ from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.client.log_reader import EARLIEST, LATEST, READ_COMMITTED, LogReader
 from groupcoord.client.option_value_parsing import Address, isolation_level
 from groupcoord.protocol.apis.fetch import AbortedTransaction
-from groupcoord.testing.topics import unknown_partition
+from groupcoord.testing.topic_settings import unknown_partition
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 

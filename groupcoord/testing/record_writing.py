@@ -11,7 +11,7 @@ from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest
-from groupcoord.testing.topics import unknown_partition
+from groupcoord.testing.topic_settings import unknown_partition
 
 BATCH_BYTES = 524_288
 """The largest batch: half of the default of ``message.max.bytes``."""

@@ -45,11 +45,7 @@ from groupcoord.protocol.messages import (
     OffsetFetchResponse,
 )
 from groupcoord.testing import clocks, forgotten_awaits
-from groupcoord.testing.auto_member import AutoMember, MemberScheduler
-from groupcoord.testing.clocks import ClockMode
-from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
-from groupcoord.testing.kafka_cluster import (
+from groupcoord.testing.abstract_cluster import (
     METADATA_MAX_AGE_MS,
     BrokerHandle,
     ConsumerOptions,
@@ -60,11 +56,15 @@ from groupcoord.testing.kafka_cluster import (
     has_joined,
     raise_refusal,
 )
+from groupcoord.testing.auto_member import AutoMember, MemberScheduler
+from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.member_tcp_connection import REQUEST_TIMEOUT_MS, BrokerLocator, TcpConnection
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_remote, remote_ends, wait_for_leaders
 from groupcoord.testing.sync_proxy import LoopThread
-from groupcoord.testing.topics import require_partition, topic_of, unknown_topic
+from groupcoord.testing.topic_settings import require_partition, topic_of, unknown_topic
 from groupcoord.testing.transaction_handle import RemoteTransaction
 from groupcoord.testing.waiting import Waiting, WaitTimeoutError, poll
 

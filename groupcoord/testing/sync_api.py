@@ -4,16 +4,16 @@
 Their types are in ``sync_api.pyi``, which ``python -m tools.docs`` generates.
 """
 
+from groupcoord.testing.abstract_cluster import KafkaCluster
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
-from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.group_handle import GroupHandle
-from groupcoord.testing.kafka_cluster import KafkaCluster
+from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer

@@ -22,11 +22,11 @@ from groupcoord.protocol.messages import (
     JoinGroupResponse,
     SyncGroupResponse,
 )
+from groupcoord.testing.abstract_cluster import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions
 from groupcoord.testing.cluster_clock import PendingDeadline
 from groupcoord.testing.faults.api import SyncFaults
 from groupcoord.testing.faults.rulebook import HeldRequest
 from groupcoord.testing.group_handle import GroupDescription
-from groupcoord.testing.kafka_cluster import METADATA_MAX_AGE_MS, BrokerHandle, ConsumerOptions
 from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord
 from groupcoord.testing.sync_proxy import SyncContext, SyncProxy

@@ -21,7 +21,7 @@ from groupcoord.protocol.apis.describe_transactions import DescribeTransactionsR
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest, InitProducerIdRequest, InitProducerIdResponse
-from groupcoord.testing import forced_actions
+from groupcoord.testing import forced_actions_on_core
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.forgotten_awaits import noted
@@ -246,7 +246,7 @@ class ClusterTransaction(TransactionHandle):
         The abort is decided when this returns; ``wait_aborted`` waits for the transaction markers. Raises ValueError if no
         transaction is open.
         """
-        effects = forced_actions.abort(self._engine.core, self.name, self._engine.clock())
+        effects = forced_actions_on_core.abort(self._engine.core, self.name, self._engine.clock())
         await self._engine.act(effects, f"abort the transaction of {self.name}")
 
     async def unload_coordinator(self) -> None:

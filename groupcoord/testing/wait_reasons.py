@@ -16,9 +16,9 @@ from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.layer import FaultInjected
-from groupcoord.testing.topics import unknown_topic
+from groupcoord.testing.topic_settings import unknown_topic
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import times
+from groupcoord.testing.trace.times_and_lists_in_words import times
 
 ADVANCE = "kafka.clock.advance(seconds)"
 """The call that advances a manual clock."""

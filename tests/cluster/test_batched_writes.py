@@ -15,7 +15,7 @@ from groupcoord.protocol.messages import (
     FindCoordinatorRequest,
     OffsetCommitRequest,
 )
-from groupcoord.testing import forced_actions
+from groupcoord.testing import forced_actions_on_core
 from tests.cluster.gated import Bench
 
 
@@ -172,7 +172,7 @@ def test_what_an_administrator_does_is_stored_without_waiting_for_a_round() -> N
     joined = bench.answer(number)
     bench.sync(joined.member_id, joined.generation_id)
     bench.node.batch_rounds(batches=True)
-    forced_actions.fence(bench.node, "g", "i", 0)
+    forced_actions_on_core.fence(bench.node, "g", "i", 0)
     assert batches(bench) == [1, 1, 1]
 
 

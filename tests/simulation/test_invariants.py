@@ -22,7 +22,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import HeartbeatRequest, JoinGroupResponse, OffsetCommitRequest
 from groupcoord.simulation import TransactionPlan
 from groupcoord.simulation.invariants.base import Invariant, InvariantViolation
-from groupcoord.simulation.invariants.group_state import (
+from groupcoord.simulation.invariants.classic_groups import (
     EMPTIED,
     CommitDurability,
     CommitFencing,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Cluster, ManualConsumer, RemoteCluster, WaitTimeoutError, forced_actions
+from groupcoord.testing import Cluster, ManualConsumer, RemoteCluster, WaitTimeoutError, forced_actions_on_core
 
 pytestmark = pytest.mark.asyncio
 ALL = frozenset(("orders", number) for number in range(4))
@@ -111,7 +111,7 @@ async def test_only_members_have_sessions_that_end() -> None:
     async with Cluster(topics={"orders": 4}, clock="manual") as kafka:
         a, _ = await two_members(kafka)
         with pytest.raises(ValueError, match=f"group 'app' has no member 'x'; its members: '{a.member_id}', "):
-            forced_actions.expire(kafka.core, "app", "x", kafka.clock.now_ms())
+            forced_actions_on_core.expire(kafka.core, "app", "x", kafka.clock.now_ms())
 
 
 async def test_an_administrator_removes_a_member() -> None:

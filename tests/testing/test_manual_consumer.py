@@ -142,7 +142,7 @@ async def test_one_that_vanishes_hears_nothing_any_more() -> None:
 
 
 async def test_what_waits_says_which_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupcoord.testing.manual_member_requests.TIMEOUT_S", 0.01)
+    monkeypatch.setattr("groupcoord.testing.manual_request_sender.TIMEOUT_S", 0.01)
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         kafka.faults.when("ConsumerGroupHeartbeat").drop()
         with pytest.raises(WaitTimeoutError, match=r"ConsumerGroupHeartbeat of app-1 was not answered within 0\.01 s"):

@@ -3,7 +3,7 @@
 import pytest
 
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing import Cluster, WaitTimeoutError, manual_member_requests
+from groupcoord.testing import Cluster, WaitTimeoutError, manual_request_sender
 from groupcoord.testing.trace import RequestReceived
 
 pytestmark = pytest.mark.asyncio
@@ -90,7 +90,7 @@ async def test_a_closed_connection_and_a_lost_answer(monkeypatch: pytest.MonkeyP
         kafka.faults.when("Heartbeat").corrupt()
         with pytest.raises(ConnectionResetError):
             await member.heartbeat()
-        monkeypatch.setattr(manual_member_requests, "TIMEOUT_S", 0.01)
+        monkeypatch.setattr(manual_request_sender, "TIMEOUT_S", 0.01)
         hold = kafka.faults.when("Heartbeat").hold()
         lost = member.heartbeat()
         with pytest.raises(WaitTimeoutError, match=r"Heartbeat of app-1 was not answered within 0\.01 s"):

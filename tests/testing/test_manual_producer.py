@@ -153,7 +153,7 @@ async def test_there_are_two_generations_of_the_protocol() -> None:
 
 @pytest.mark.asyncio
 async def test_one_that_vanishes_hears_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupcoord.testing.manual_member_requests.TIMEOUT_S", 0.01)
+    monkeypatch.setattr("groupcoord.testing.manual_request_sender.TIMEOUT_S", 0.01)
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         producer = kafka.manual_producer("billing")
         kafka.faults.when("InitProducerId").drop()

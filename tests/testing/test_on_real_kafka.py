@@ -5,7 +5,13 @@ import pytest
 from groupcoord.testing import RemoteCluster
 from tests.conformance.settings import FAST
 from tests.conftest import StartRealKafka
-from tests.testing import test_record_writing, test_records, test_seeded_offsets, test_topics, test_transaction_handle
+from tests.testing import (
+    test_record_writing,
+    test_records,
+    test_seeded_offsets,
+    test_topic_settings,
+    test_transaction_handle,
+)
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.real_kafka]
 
@@ -17,5 +23,5 @@ async def test_the_same_steps_on_a_real_kafka(start_real_kafka: StartRealKafka) 
             await test_records.story(remote)
             await remote.create_topic("orders", 2)
             await test_transaction_handle.story(remote)
-            await test_topics.story(remote)
+            await test_topic_settings.story(remote)
             await test_record_writing.story(remote)

@@ -25,8 +25,8 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitResponse,
 )
-from groupcoord.testing.kafka_cluster import creation, deletion, growth, raise_refusal
-from groupcoord.testing.topics import Topic
+from groupcoord.testing.abstract_cluster import creation, deletion, growth, raise_refusal
+from groupcoord.testing.topic_settings import Topic
 
 
 def test_requests_name_their_topic() -> None:

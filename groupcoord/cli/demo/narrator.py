@@ -8,7 +8,7 @@ from groupcoord.cli.demo.observed_group import MemberNames
 from groupcoord.cli.demo.output import MOVED, DemoOutput, OwnersHistory, rows
 from groupcoord.coordinator import events
 from groupcoord.core.events import Event, TimerFired, counted
-from groupcoord.testing.trace.text_formatting import listed, times
+from groupcoord.testing.trace.times_and_lists_in_words import listed, times
 
 
 class Narrator:

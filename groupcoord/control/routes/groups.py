@@ -30,8 +30,8 @@ from groupcoord.control.route_dependencies import (
     router,
     waited,
 )
-from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription
+from groupcoord.testing.in_process_group import ClusterGroup
 
 groups = router("groups")
 

@@ -26,7 +26,7 @@ from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
 from groupcoord.testing.record_reading import chosen_partitions
 from groupcoord.testing.record_writing import ProducerRecord
-from groupcoord.testing.topics import unknown_topic
+from groupcoord.testing.topic_settings import unknown_topic
 
 topics = router("topics")
 

@@ -7,15 +7,7 @@ from groupcoord.core.effects import Call
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.simulation.brokers import BrokerObserver
 from groupcoord.simulation.invariants.base import Invariant, InvariantContext
-from groupcoord.simulation.invariants.consumer_groups import (
-    BoundedReconciliation,
-    ConsumerReplay,
-    ConsumerTimers,
-    MonotonicEpochs,
-    OnlySubscribed,
-    ToldOwners,
-)
-from groupcoord.simulation.invariants.group_state import (
+from groupcoord.simulation.invariants.classic_groups import (
     CommitDurability,
     CommitFencing,
     CommonProtocol,
@@ -24,6 +16,14 @@ from groupcoord.simulation.invariants.group_state import (
     ReplayMatchesState,
     TimersMatchState,
     UniqueInstanceIds,
+)
+from groupcoord.simulation.invariants.consumer_groups import (
+    BoundedReconciliation,
+    ConsumerReplay,
+    ConsumerTimers,
+    MonotonicEpochs,
+    OnlySubscribed,
+    ToldOwners,
 )
 from groupcoord.simulation.invariants.members import (
     ClientOwnership,

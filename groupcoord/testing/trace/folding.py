@@ -16,7 +16,7 @@ from groupcoord.testing.trace.events import (
     TraceEntry,
 )
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import moment
+from groupcoord.testing.trace.times_and_lists_in_words import moment
 
 _OF_MEMBERS = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", CONSUMER_GROUP_HEARTBEAT})
 """Requests that come only from the member itself; LeaveGroup may come from an administrator."""

@@ -23,7 +23,7 @@ from groupcoord.coordinator.events import (
 )
 from groupcoord.core.events import TimerFired
 from groupcoord.testing.trace.events import RequestReceived, ResponseSent, TraceEntry
-from groupcoord.testing.trace.text_formatting import listed
+from groupcoord.testing.trace.times_and_lists_in_words import listed
 
 _NEWS = (MemberJoined, MemberRemoved, StaticMemberReplaced)
 """Events that belong to a generation even if its rebalance had started before."""

@@ -27,7 +27,7 @@ from groupcoord.testing.trace.events import (
 )
 from groupcoord.testing.trace.folding import QuietExchanges, client_names, folded
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import moment
+from groupcoord.testing.trace.times_and_lists_in_words import moment
 
 LIMIT = 500
 """How many steps are drawn by default: a longer diagram is hard to read, and GitHub draws at most 50,000 characters."""

@@ -7,7 +7,6 @@ from groupcoord.cluster.layer import Layer, ServedCluster
 from groupcoord.core.effects import Call, CloseConnection, Effect, EmitEvent, NoReply, Origin, RawReply, Reply
 from groupcoord.core.events import AdminAction, Cause, Event
 from groupcoord.protocol.framing import encode_request, encode_response
-from groupcoord.testing.trace.detailed_trace import ClusterWatch
 from groupcoord.testing.trace.events import (
     NO_GENERATION,
     RAW,
@@ -27,6 +26,7 @@ from groupcoord.testing.trace.request_summary import (
     response_details,
     subject_of,
 )
+from groupcoord.testing.trace.topic_and_append_recorder import TopicAndAppendRecorder
 
 
 class _OpenRequest(NamedTuple):
@@ -45,8 +45,8 @@ class TracingLayer(Layer):
     """Calls ``tell`` with every request, event and response, in the order in which they happen.
 
     It has to be outside of every layer that changes requests or responses. ``topic_name`` finds the names of topic ids. With a
-    ``watch`` the trace is detailed: it also has the watch's events, and the bytes of requests and responses. Exceptions of
-    ``tell`` are not caught.
+    ``recorder`` the trace is detailed: it also has the recorder's events, and the bytes of requests and responses. Exceptions
+    of ``tell`` are not caught.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class TracingLayer(Layer):
         tell: Callable[[Event], None],
         *,
         topic_name: TopicName = lambda _: None,
-        watch: ClusterWatch | None = None,
+        recorder: TopicAndAppendRecorder | None = None,
     ) -> None:
         super().__init__(inner)
         self._tell = tell
-        self._watch = watch
+        self._recorder = recorder
         self._topic_name = topic_name
         self._open: dict[tuple[int, int], _OpenRequest] = {}
 
@@ -74,7 +74,7 @@ class TracingLayer(Layer):
                 cause=cause,
                 **_request_fields(call, subject),
                 details=request_details(request, self._topic_name),
-                frame=None if self._watch is None else _request_frame(call, request),
+                frame=None if self._recorder is None else _request_frame(call, request),
             )
         )
         try:
@@ -94,8 +94,8 @@ class TracingLayer(Layer):
         return self.outgoing(effects, now_ms)
 
     def outgoing(self, effects: list[Effect], now_ms: int) -> list[Effect]:
-        """Report the events and responses in ``effects``; the events of a ``watch`` come between them."""
-        if self._watch is None:
+        """Report the events and responses in ``effects``; the events of a ``recorder`` come between them."""
+        if self._recorder is None:
             for effect in effects:
                 self._tell_effect(effect, now_ms)
             return effects
@@ -111,8 +111,8 @@ class TracingLayer(Layer):
         return effects
 
     def look(self, now_ms: int, effects: Sequence[Effect] = ()) -> None:
-        """Report the events of the ``watch``, if there is one."""
-        for event in () if self._watch is None else self._watch.news(effects, now_ms):
+        """Report the events of the ``recorder``, if there is one."""
+        for event in () if self._recorder is None else self._recorder.news(effects, now_ms):
             self._tell(event)
 
     def _tell_effect(self, effect: Effect, now_ms: int) -> None:
@@ -121,13 +121,13 @@ class TracingLayer(Layer):
                 self._tell(event)
             case Reply(call, response, origin):
                 details = response_details(response, self._topic_name)
-                frame = None if self._watch is None else _response_frame(call, response, details)
+                frame = None if self._recorder is None else _response_frame(call, response, details)
                 self._answered(call, response, now_ms, origin, error_of(response), details, frame)
             case RawReply(call, data, hangs_up, origin):
                 details = {"bytes": len(data)}
                 if hangs_up:
                     details["hangs_up"] = True
-                frame = None if self._watch is None else _hex(lambda: data)
+                frame = None if self._recorder is None else _hex(lambda: data)
                 self._answered(call, None, now_ms, origin, RAW, details, frame)
             case NoReply(call, origin):
                 self._unanswered(call, now_ms, origin, "it asked for none")

@@ -19,7 +19,7 @@ from groupcoord.coordinator.events import (
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.generation_history import GenerationHistory
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import listed, moment
+from groupcoord.testing.trace.times_and_lists_in_words import listed, moment
 from groupcoord.testing.trace.why_generation import DepartureReasons
 
 SHOWN = 6

@@ -28,7 +28,7 @@ from groupcoord.testing.trace.events import (
 )
 from groupcoord.testing.trace.generation_history import GenerationHistory, GenerationStart, heard_last_ms
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import duration, listed, moment, times
+from groupcoord.testing.trace.times_and_lists_in_words import duration, listed, moment, times
 
 _COMING = (MemberJoined, MemberRejoined, StaticMemberReplaced)
 NEW_SUBSCRIPTION, NEW_ASSIGNORS = "another subscription", "other assignors"

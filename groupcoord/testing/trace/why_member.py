@@ -25,7 +25,7 @@ from groupcoord.core.events import Requested
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.generation_history import Beginning, GenerationHistory
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import listed, moment
+from groupcoord.testing.trace.times_and_lists_in_words import listed, moment
 from groupcoord.testing.trace.why_epoch import explain_arrival, explain_epoch
 from groupcoord.testing.trace.why_generation import (
     NEW_ASSIGNORS,

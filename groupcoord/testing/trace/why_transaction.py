@@ -18,7 +18,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import duration, listed, moment
+from groupcoord.testing.trace.times_and_lists_in_words import duration, listed, moment
 
 SHOWN = 6
 """How many partitions are named; of the others only the number."""

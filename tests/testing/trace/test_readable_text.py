@@ -8,7 +8,7 @@ from groupcoord.coordinator.events import MemberIdAssigned, MemberJoined, Static
 from groupcoord.core.events import AdminAction, Event, Requested, counted
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.text_formatting import duration, listed, moment, times
+from groupcoord.testing.trace.times_and_lists_in_words import duration, listed, moment, times
 
 TEST = AdminAction("the test")
 

@@ -14,8 +14,8 @@ from groupcoord.protocol.framing import parse_request, parse_response
 from groupcoord.protocol.messages import FetchRequest, FetchResponse, HeartbeatRequest, HeartbeatResponse
 from groupcoord.testing.engine import SeededRandomSource
 from groupcoord.testing.trace import RequestReceived, ResponseSent, Trace, TracingLayer
-from groupcoord.testing.trace.detailed_trace import RECORDS_TOLD, ClusterWatch
 from groupcoord.testing.trace.events import ClusterDescribed, RecordsAppended
+from groupcoord.testing.trace.topic_and_append_recorder import RECORDS_TOLD, TopicAndAppendRecorder
 from groupcoord.testing.trace.tracing_layer import FRAME_LIMIT
 
 pytestmark = pytest.mark.asyncio
@@ -101,11 +101,11 @@ async def test_the_end_of_a_transaction_is_told() -> None:
 
 async def test_an_action_without_effects_is_told_with_what_comes_next() -> None:
     core = assemble(load([]), random=SeededRandomSource(0), now_ms=0).core
-    watch = ClusterWatch(core)
-    assert [event.cause for event in watch.news([], 5)] == [AdminAction("the cluster is as follows")]
+    recorder = TopicAndAppendRecorder(core)
+    assert [event.cause for event in recorder.news([], 5)] == [AdminAction("the cluster is as follows")]
     core.create_topic("orders", 1, 5)
-    assert [type(event) for event in watch.news([], 5)] == [ClusterDescribed]
-    assert list(watch.news([], 6)) == []
+    assert [type(event) for event in recorder.news([], 5)] == [ClusterDescribed]
+    assert list(recorder.news([], 6)) == []
 
 
 async def test_requests_and_answers_have_their_bytes() -> None:
@@ -149,7 +149,7 @@ async def test_faulty_answers_have_the_bytes_they_have() -> None:
         (NoReply(call), ""),
     ]:
         trace = Trace()
-        layer = TracingLayer(Answers(effect), trace, watch=ClusterWatch(core))  # type: ignore[arg-type]
+        layer = TracingLayer(Answers(effect), trace, recorder=TopicAndAppendRecorder(core))  # type: ignore[arg-type]
         layer.handle(call, HeartbeatRequest(group_id="app", generation_id=1, member_id="m"), 0)
         assert [event.frame for event in trace.of(ResponseSent)] == ([] if frame == "" else [frame])
 
@@ -165,17 +165,17 @@ async def test_what_no_bytes_are_known_of_or_too_many_has_none() -> None:
         (unknown, None, NoReply(unknown)),
         (fetch, FetchRequest(max_wait_ms=0, min_bytes=1), Reply(fetch, records)),
     ]:
-        TracingLayer(Answers(answer), trace, watch=ClusterWatch(core)).handle(call, request, 0)  # type: ignore[arg-type]
+        TracingLayer(Answers(answer), trace, recorder=TopicAndAppendRecorder(core)).handle(call, request, 0)  # type: ignore[arg-type]
     assert trace.of(RequestReceived, api="ApiVersions").one().frame is None
     assert trace.of(ResponseSent, api="Fetch").one().frame is None
 
 
 async def test_a_log_that_has_grown_before_its_topic_was_deleted_is_not_told() -> None:
     core = assemble(load([]), random=SeededRandomSource(0), now_ms=0).core
-    watch = ClusterWatch(core)
-    list(watch.news([], 0))
+    recorder = TopicAndAppendRecorder(core)
+    list(recorder.news([], 0))
     core.broker.on_append(PartitionLog(core.broker.topics.get("__consumer_offsets").settings))  # type: ignore[union-attr]
-    assert list(watch.news([Append(1, "__consumer_offsets", 0, ())], 0)) == []
+    assert list(recorder.news([Append(1, "__consumer_offsets", 0, ())], 0)) == []
 
 
 async def test_a_trace_that_is_not_detailed_has_nothing_of_this() -> None:

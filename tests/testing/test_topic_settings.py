@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from groupcoord import Cluster, KafkaCluster, ProducerRecord, RemoteCluster, Topic
-from groupcoord.testing.topics import unknown_topic
+from groupcoord.testing.topic_settings import unknown_topic
 
 pytestmark = pytest.mark.asyncio
 COMPACT = {"cleanup.policy": "compact"}

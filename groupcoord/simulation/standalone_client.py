@@ -1,4 +1,4 @@
-"""SimulatedClient: base class of clients without a group, which send requests to the leaders of a topic's partitions."""
+"""StandaloneClient: base class of clients without a group, which send requests to the leaders of a topic's partitions."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
@@ -26,7 +26,7 @@ class ClientEnvironment(Protocol):
         """The number of a random broker."""
 
 
-class SimulatedClient(ABC):
+class StandaloneClient(ABC):
     """A client that calls ``act`` every ``interval_ms``."""
 
     def __init__(self, environment: ClientEnvironment, slot_id: int, name: str, topic: str, interval_ms: int) -> None:

@@ -39,7 +39,7 @@ from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord, batches_of, produce_request, records_of
-from groupcoord.testing.topics import Topic
+from groupcoord.testing.topic_settings import Topic
 from groupcoord.testing.transaction_handle import TransactionHandle
 
 PRODUCE_BY_NAME = 12

@@ -1,4 +1,4 @@
-"""Invariants of the coordinator's state of a classic group and of committed offsets, also after loading from the log."""
+"""Invariants of classic groups at the coordinator, and of committed offsets, also after loading from the log."""
 
 from typing import Any, NamedTuple
 

@@ -1,8 +1,8 @@
-"""Actions that a test can force on a group or a transaction and for which Kafka's protocol has no request: rebalance, expire or
-fence a member, abort a transaction, unload or load a coordinator.
+"""Actions that a test can force on a group or a transaction of a ClusterCore and for which Kafka's protocol has no request:
+rebalance, expire or fence a member, abort a transaction, unload or load a coordinator.
 
-Pure functions of a node and the time, which return effects. The cause of their events is an AdminAction. They raise ValueError,
-which says why, if the action is not possible.
+Pure functions of a ClusterCore and the time, which return effects. The cause of their events is an AdminAction. They raise
+ValueError, which says why, if the action is not possible.
 """
 
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS

@@ -13,11 +13,11 @@ from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.api_error import ApiError
-from groupcoord.testing import forced_actions
+from groupcoord.testing import forced_actions_on_core
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
-from groupcoord.testing.topics import require_partition
+from groupcoord.testing.topic_settings import require_partition
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
@@ -114,7 +114,7 @@ class ClusterGroup(GroupHandle):
         ValueError."""
         found = self.description().member(member)
         await self._engine.act(
-            forced_actions.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
+            forced_actions_on_core.expire(*self._at, found.member_id, self._engine.clock()), f"expire {member}"
         )
 
     async def fence_member(self, instance_id: str) -> None:
@@ -124,13 +124,13 @@ class ClusterGroup(GroupHandle):
         ``kafka.faults.when("ConsumerGroupHeartbeat", member=…).refuse("FENCED_MEMBER_EPOCH")``.
         """
         await self._engine.act(
-            forced_actions.fence(*self._at, instance_id, self._engine.clock()), f"fence {instance_id}"
+            forced_actions_on_core.fence(*self._at, instance_id, self._engine.clock()), f"fence {instance_id}"
         )
 
     async def force_rebalance(self, reason: str = "the test wants it") -> None:
         """Force a rebalance: the members have to join again. Events give the ``reason``. Raises ValueError for a consumer
         group."""
-        effects = forced_actions.force_rebalance(*self._at, reason, self._engine.clock())
+        effects = forced_actions_on_core.force_rebalance(*self._at, reason, self._engine.clock())
         await self._engine.act(effects, f"force a rebalance: {reason}")
 
     async def unload_coordinator(self) -> None:

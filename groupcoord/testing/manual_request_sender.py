@@ -1,4 +1,4 @@
-"""MemberRequests sends the requests of manual members and producers at once, and returns a future of each response."""
+"""ManualRequestSender sends the requests of manual members and producers at once, and returns a future of each response."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Send = Callable[..., None]
 """An ``ask_…`` method of a MemberConnection, bound to the key of the coordinator or to the partition of the leader."""
 
 
-class MemberRequests:
+class ManualRequestSender:
     """The requests of a member or producer on one connection. They go to the ``coordinator`` unless ``to`` is given."""
 
     def __init__(self, connection: MemberConnection, coordinator: Send) -> None:

@@ -1,5 +1,5 @@
-"""ClusterWatch, which adds to a detailed trace what ``groupcoord page`` shows besides requests and events: brokers, topics, and
-records appended to logs. A trace that is not detailed does not pay for it.
+"""Adds to a detailed trace what ``groupcoord page`` shows besides requests and events: brokers, topics, and records appended
+to logs. A trace that is not detailed does not pay for it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ SETTINGS = ("group_consumer_session_timeout_ms", "group_consumer_heartbeat_inter
 _PIECE_BYTES = 1_048_576
 
 
-class ClusterWatch:
+class TopicAndAppendRecorder:
     """Compares the state of ``core`` with what the trace has, and yields events for the changes."""
 
     def __init__(self, core: ClusterCore) -> None:
