@@ -23,7 +23,7 @@ from groupcoord.cli.main import complain, main
 from groupcoord.cli.option_types import is_number, listen_address
 from groupcoord.page.html_embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S
+from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.report.report_model import DETAILED
 from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupcoord.pipeline.report.report_model import Report
-    from groupcoord.pipeline.watch.watch_state import WatchState
+    from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
 NEEDED = ("pyspark", "pyarrow", "pandas")
 MOST_RECORDS = 10_000_000_000
@@ -477,7 +477,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
     with signals() as stopping, ExitStack() as serving:
-        tell: list[Callable[[WatchState], None]] = []
+        tell: list[Callable[[BatchOutcome], None]] = []
         sink = None if arguments.alerts is None else alert_sink(arguments.alerts)
         if arguments.metrics is not None:
             tell.append(_serve_metrics(arguments, serving))
@@ -510,7 +510,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
-def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[WatchState], None]":
+def _serve_metrics(arguments: argparse.Namespace, serving: ExitStack) -> "Callable[[BatchOutcome], None]":
     """Serve metrics until ``serving`` is closed; returns the function that updates them."""
     if find_spec("prometheus_client") is None:
         raise PipelineError("--metrics needs prometheus_client: pip install 'groupcoord[pipeline]'")

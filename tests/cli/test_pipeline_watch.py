@@ -9,7 +9,7 @@ import pytest
 
 from groupcoord.cli import pipeline
 from groupcoord.cli.main import main
-from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S
+from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.watch.metric_names import LIMIT
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import Assignment, FaultyAssignorError, TopicPartition
-from groupcoord.pipeline.assignor_replay import assignment_sources as strategies
+from groupcoord.pipeline.assignor_replay import recorded_and_simulated_assignments as sources
 from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, AssignorChoice
 
 Owners = dict[TopicPartition, str]
@@ -87,11 +87,11 @@ LONGEST_PROBLEM = 1000
 class _Event:
     """A rebalance in progress: it is over when the next one begins, because until then a second step may follow."""
 
-    moment: strategies.GroupRecord
-    last_moment: strategies.GroupRecord
+    moment: sources.GroupRecord
+    last_moment: sources.GroupRecord
     whos: dict[str, str]
     partitions: dict[str, int] = field(default_factory=dict)
-    played: strategies.PlayedRebalance | None = None
+    played: sources.PlayedRebalance | None = None
     problem: str | None = None
 
 
@@ -100,15 +100,15 @@ class GroupReplay:
     order of the log, after the rows about topics."""
 
     def __init__(self, group: str, choice: AssignorChoice | None) -> None:
-        self.topics = strategies.PartitionCounts()
+        self.topics = sources.PartitionCounts()
         self._group = group
         self._choice = choice
-        self._player = strategies.RecordedHistory() if choice is None else strategies.SimulatedMembers(choice)
+        self._player = sources.RecordedHistory() if choice is None else sources.SimulatedMembers(choice)
         self._event: _Event | None = None
         self._reading: Owners = {}
         self._last: Owners = {}
 
-    def moment(self, moment: strategies.GroupRecord) -> Iterator[Row]:
+    def moment(self, moment: sources.GroupRecord) -> Iterator[Row]:
         """Replay one record; yields the row of the previous rebalance if that is over."""
         if not moment.people:
             yield from self.end()
@@ -128,7 +128,7 @@ class GroupReplay:
             yield self._row(self._event)
             self._event = None
 
-    def _begin(self, moment: strategies.GroupRecord) -> _Event:
+    def _begin(self, moment: sources.GroupRecord) -> _Event:
         event = _Event(moment, moment, {person.member_id: person.who for person in moment.people})
         try:
             event.partitions = self.topics.at(moment.at, moment.wanted)
@@ -137,7 +137,7 @@ class GroupReplay:
             event.problem = self._words(problem)
         return event
 
-    def _follow(self, event: _Event, moment: strategies.GroupRecord) -> None:
+    def _follow(self, event: _Event, moment: sources.GroupRecord) -> None:
         event.last_moment = moment
         event.whos |= {person.member_id: person.who for person in moment.people}
         try:
@@ -149,7 +149,7 @@ class GroupReplay:
                 event.played.rounds.extend(rounds)
 
     def _words(self, problem: Exception) -> str:
-        if isinstance(problem, strategies.WhatIfError | FaultyAssignorError):
+        if isinstance(problem, sources.WhatIfError | FaultyAssignorError):
             text = str(problem)
         else:
             name = RECORDED_HISTORY if self._choice is None else f"assignor {self._choice.name}"
@@ -191,13 +191,13 @@ class GroupReplay:
             "agrees": self._agrees(event.last_moment, rounds[-1], event.whos),
         }
 
-    def _agrees(self, moment: strategies.GroupRecord, answer: Assignment, whos: dict[str, str]) -> bool | None:
+    def _agrees(self, moment: sources.GroupRecord, answer: Assignment, whos: dict[str, str]) -> bool | None:
         """Is ``answer`` the group's real assignment? None if the group did not use this assignor then."""
         if self._choice is None or moment.protocol != self._choice.name:
             return None
         try:
             return partition_owners(answer, whos) == partition_owners(moment.assignment, whos)
-        except strategies.WhatIfError:
+        except sources.WhatIfError:
             return None
 
 
@@ -209,5 +209,5 @@ def rows(moments: Iterator[Mapping[str, Any]], chosen: Mapping[str, AssignorChoi
             if row["topic"] is not None:
                 replay.topics.add(row["topic"], row["at"], row["partitions"])
             else:
-                yield from replay.moment(strategies.group_record(row))
+                yield from replay.moment(sources.group_record(row))
         yield from replay.end()

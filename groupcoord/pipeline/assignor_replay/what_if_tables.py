@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
-from groupcoord.pipeline.assignor_replay.assignment_sources import RECORD_FIELDS
 from groupcoord.pipeline.assignor_replay.assignor_choice import RECORDED_HISTORY, AssignorChoice
+from groupcoord.pipeline.assignor_replay.recorded_and_simulated_assignments import RECORD_FIELDS
 from groupcoord.pipeline.assignor_replay.replay import rows
 from groupcoord.pipeline.schemas import MEMBER, WHAT_IF, WHAT_IF_SUMMARY
 from groupcoord.pipeline.tables.ownership_changes import IDENTITY, IN_GROUP

@@ -7,7 +7,7 @@ from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.health_symptoms import score_parts
-from groupcoord.pipeline.open_transactions_by_producer import by_producer
+from groupcoord.pipeline.open_and_hanging_transactions import by_producer
 from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.report.group_details import (

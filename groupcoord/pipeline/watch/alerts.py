@@ -14,9 +14,9 @@ from typing import Literal
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.watch.alert_sinks import NotToldError, Sink
-from groupcoord.pipeline.watch.incidents import Incident, incidents, lost_log
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
+from groupcoord.pipeline.watch.incident_detection import Incident, incidents, lost_log
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
-from groupcoord.pipeline.watch.watch_state import WatchState
 
 STATE_FILE = "state/alerts.json"
 FORMAT = 1
@@ -62,7 +62,7 @@ class WatchAlerts:
             self._open.setdefault(incident.id, OpenIncident(incident=incident))
         self._keep(before)
 
-    def update(self, outcome: WatchState) -> None:
+    def update(self, outcome: BatchOutcome) -> None:
         """Compare the incidents of now with those before the batch, and send alerts for those that began or ended."""
         before = dict(self._open)
         found, unknown = incidents(outcome, self.hanging_after_s)

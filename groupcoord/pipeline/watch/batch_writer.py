@@ -32,7 +32,7 @@ from pyspark.sql import functions as F
 
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S, open_transactions, open_transactions_text
+from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
@@ -72,6 +72,7 @@ from groupcoord.pipeline.tables.ownership_changes import compare_assignments
 from groupcoord.pipeline.tables.rebalances import APART_S, of_all_kinds
 from groupcoord.pipeline.tables.rebalances import rebalances as rebalances_of
 from groupcoord.pipeline.tables.rebalances import storms as storms_of
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.output_directory import (
     FILE,
     NONE,
@@ -83,7 +84,6 @@ from groupcoord.pipeline.watch.output_directory import (
     merge_directories,
     view_path,
 )
-from groupcoord.pipeline.watch.watch_state import WatchState
 
 GROWING = (COMMITS, GENERATIONS, MODERN_RECORDS, BAD_RECORDS, REBALANCES, SOURCE_WARNINGS)
 """The tables to which each batch appends rows."""
@@ -117,7 +117,7 @@ class BatchWriter:
     _: KW_ONLY
     merge_every: int = 0
     hanging_after_s: int = HANGING_AFTER_S
-    tell: Sequence[Callable[[WatchState], None]] = ()
+    tell: Sequence[Callable[[BatchOutcome], None]] = ()
     note_lost: Callable[[Sequence[SourceWarning], str], None] | None = None
     tasks: Callable[[], RunningTasks] | None = None
     now: Callable[[], datetime] = _now
@@ -219,7 +219,7 @@ class BatchWriter:
         self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
     def _tell_all(self, now: datetime, **more: Any) -> None:
-        outcome = WatchState(manifest=self.manifest, now=now, view=self.output.view, **more)
+        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
         for tell in self.tell:
             tell(outcome)
 

@@ -19,11 +19,11 @@ from prometheus_client.registry import Collector
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.open_transactions_by_producer import open_transactions
+from groupcoord.pipeline.open_and_hanging_transactions import open_transactions
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch import metric_names as names
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.metric_names import Metric
-from groupcoord.pipeline.watch.watch_state import WatchState
 
 Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily
 Sample = tuple[Sequence[str], float]
@@ -55,7 +55,7 @@ class WatchMetrics(Collector):
         """The metrics for a scrape."""
         return self._families
 
-    def update(self, outcome: WatchState) -> None:
+    def update(self, outcome: BatchOutcome) -> None:
         """Compute all metrics from the outcome of a batch."""
         self._rebalances.update(outcome.rebalances)
         if outcome.took_s is not None:
@@ -73,7 +73,7 @@ class WatchMetrics(Collector):
         self._leaves_out = bool(made.left_out)
         self._families = list(made.families.values())
 
-    def _groups(self, made: "_Families", outcome: WatchState) -> None:
+    def _groups(self, made: "_Families", outcome: BatchOutcome) -> None:
         groups = outcome.view(schemas.CURRENT_GROUPS, ["group", "kind", "state", "members"]).sort_by("group")
         there = groups["group"].to_pylist()
         members = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_pylist()
@@ -89,7 +89,7 @@ class WatchMetrics(Collector):
         made.add(names.STORMS, (((group,), count[group]) for group in there))
         made.add(names.STORM, (((group,), float(group in now)) for group in there))
 
-    def _transactions(self, made: "_Families", outcome: WatchState) -> None:
+    def _transactions(self, made: "_Families", outcome: BatchOutcome) -> None:
         if outcome.behind is None:
             return  # the source cannot ask the cluster, so it is not known whether there are any
         rows = sorted(
@@ -104,7 +104,7 @@ class WatchMetrics(Collector):
         made.add(names.OPEN_SINCE, ((place, row["since"].timestamp()) for place, row in places if row["since"]))
         made.add(names.STABLE_OFFSET_LAG, ((place, row["end_offset"] - row["stable_offset"]) for place, row in places))
 
-    def _watch(self, made: "_Families", outcome: WatchState) -> None:
+    def _watch(self, made: "_Families", outcome: BatchOutcome) -> None:
         if outcome.behind is not None:
             made.add(names.LOG_BEHIND, [((), outcome.behind)])
         made.add(names.RECORDS, [((), outcome.manifest.records)])

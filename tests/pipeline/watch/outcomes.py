@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.schemas import TableSchema
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.output_directory import WatchManifest
-from groupcoord.pipeline.watch.watch_state import WatchState
 from tests.pipeline.frames import at
 
 
 def outcome(
     views: Mapping[str, Sequence[Mapping[str, Any]]], *, now: datetime | None = None, records: int = 0, **more: Any
-) -> WatchState:
+) -> BatchOutcome:
     """The outcome of a batch at ``now``; ``views`` are rows of views, by name, with the columns that matter."""
 
     def view(table: TableSchema, columns: Sequence[str]) -> Any:
@@ -24,7 +24,7 @@ def outcome(
         return pa.Table.from_pylist(rows, schema=whole).select(list(columns))
 
     manifest = WatchManifest(source="kafka:broker:9092", identity={}, writer="w", records=records)
-    return WatchState(manifest=manifest, now=now or at(600), view=view, **more)
+    return BatchOutcome(manifest=manifest, now=now or at(600), view=view, **more)
 
 
 def lag_row(group: str, partition: int, lag: int | None, status: str | None = "OK") -> dict[str, Any]:

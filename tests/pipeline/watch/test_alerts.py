@@ -15,8 +15,8 @@ from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.watch import alert_sinks
 from groupcoord.pipeline.watch.alert_sinks import NotToldError, alert_sink
 from groupcoord.pipeline.watch.alerts import BUDGET_S, STATE_FILE, WatchAlerts
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
-from groupcoord.pipeline.watch.watch_state import WatchState
 from tests.pipeline.frames import at
 from tests.pipeline.watch.outcomes import lag_row, outcome
 
@@ -67,7 +67,7 @@ class Watch:
             raise self.failure
         self.told.append(json.loads(line))
 
-    def after(self, one: WatchState) -> list[tuple[str, str]]:
+    def after(self, one: BatchOutcome) -> list[tuple[str, str]]:
         """What is new: id and state."""
         count = len(self.told)
         self.alerts.update(one)

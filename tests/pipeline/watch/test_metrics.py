@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.metric_names import METRICS
 from groupcoord.pipeline.watch.metrics import MetricsServer, WatchMetrics
-from groupcoord.pipeline.watch.watch_state import WatchState
 from tests.pipeline.frames import at
 from tests.pipeline.watch.outcomes import group_row, lag_row, outcome
 
@@ -48,7 +48,7 @@ class Scraped:
         self.said: list[str] = []
         self.metrics = WatchMetrics(limit=limit, hanging_after_s=300, say=self.said.append)
 
-    def after(self, *outcomes: WatchState) -> dict[str, Series]:
+    def after(self, *outcomes: BatchOutcome) -> dict[str, Series]:
         for one in outcomes:
             self.metrics.update(one)
         with MetricsServer("127.0.0.1", 0, self.metrics) as server, urllib.request.urlopen(server.url) as answer:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
-from groupcoord.pipeline.open_transactions_by_producer import HANGING_AFTER_S, open_transactions, open_transactions_text
+from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
 from groupcoord.pipeline.schemas import OPEN_TRANSACTIONS
 from groupcoord.pipeline.sources.factory import open_stream
 from groupcoord.pipeline.watch.alerts import STATE_FILE, WatchAlerts

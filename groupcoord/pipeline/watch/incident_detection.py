@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.open_transactions_by_producer import open_transactions, utc_text
+from groupcoord.pipeline.open_and_hanging_transactions import open_transactions, utc_text
 from groupcoord.pipeline.tables.rebalances import APART_S
-from groupcoord.pipeline.watch.watch_state import WatchState
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
 LATE = ("STOP", "STALL", "WARN")
 """The statuses of a partition that make an incident of its group, the worst first."""
@@ -36,7 +36,7 @@ class Incident:
     over: str
 
 
-def incidents(outcome: WatchState, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
+def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
     """The current incidents; and the ids of those that cannot be judged now, because the watch is behind the end of the
     log."""
     late, unknown_late = _late(outcome)
@@ -59,7 +59,7 @@ def lost_log(warning: SourceWarning, since: str) -> Incident:
     )
 
 
-def _storms(outcome: WatchState) -> Iterable[Incident]:
+def _storms(outcome: BatchOutcome) -> Iterable[Incident]:
     last = outcome.read_until - timedelta(seconds=APART_S)
     columns = ["group", "from", "to", "rebalances", "likely_causes"]
     for storm in outcome.view(schemas.STORMS, columns).to_pylist():
@@ -78,7 +78,7 @@ def _storms(outcome: WatchState) -> Iterable[Incident]:
         )
 
 
-def _late(outcome: WatchState) -> tuple[list[Incident], set[str]]:
+def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
     statuses: dict[str, Counter[str | None]] = {}
     view = outcome.view(schemas.LAG, ["group", "status"]).group_by(["group", "status"]).aggregate([([], "count_all")])
     for row in view.to_pylist():
@@ -101,7 +101,7 @@ def _late(outcome: WatchState) -> tuple[list[Incident], set[str]]:
     return found, {f"late_partitions:{group}" for group, count in statuses.items() if count[None]}
 
 
-def _lost(outcome: WatchState) -> tuple[list[Incident], set[str]]:
+def _lost(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
     view = outcome.view(schemas.LAG, ["group", "topic", "partition", "records_lost"])
     unknown = {
         f"records_lost:{group}" for group in view.filter(view["records_lost"].is_null())["group"].unique().to_pylist()
@@ -126,7 +126,7 @@ def _lost(outcome: WatchState) -> tuple[list[Incident], set[str]]:
     return found, unknown
 
 
-def _hanging(outcome: WatchState, hanging_after_s: int) -> Iterable[Incident]:
+def _hanging(outcome: BatchOutcome, hanging_after_s: int) -> Iterable[Incident]:
     table = schemas.OPEN_TRANSACTIONS
     for one in open_transactions(outcome.view(table, table.names).to_pylist()):
         if one.since is None or not one.hangs(outcome.now, hanging_after_s):

@@ -1,4 +1,4 @@
-"""WatchState, the state after a batch, from which metrics and alerts are made."""
+"""BatchOutcome, the state after a micro-batch of the watch, from which metrics and alerts are made."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from groupcoord.pipeline.watch.output_directory import WatchManifest
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchState:
+class BatchOutcome:
     """The state after a batch, or after a refresh of end offsets while no batch came.
 
     ``now`` is the time of the views, and ``view`` reads columns of a view as an Arrow table. ``behind`` is how many offsets
