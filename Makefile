@@ -10,6 +10,8 @@ WITHOUT_COVERAGE := tests/cli tests/conformance tests/pipeline tests/real_kafka 
 CLIENT_TESTS = tests/clients $(shell grep -rl --include='test_*.py' 'mark\.clients' tests)
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.
 OTHER_KAFKA := $(if $(filter 4.3.1,$(KAFKA_VERSION)),3.9.2,$(KAFKA_VERSION))
+# Workers get files whole, in the order of the tests: those marked with `minutes` first.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 # A Docker daemon, if there is one or START_DOCKERD=1 allows to start one, and in it an image of Kafka.
 WITH_KAFKA := docker/with-docker.sh docker/kafka/with-image.sh
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -31,7 +33,7 @@ serve: .venv/client ## run a broker for development on 127.0.0.1:9092
 
 test: cover ## run all tests, including those with real clients, with branch coverage
 # Clients and processes wait more than they compute, so that there are more workers than cores.
-	$(BIN)/pytest -n 5 --dist loadfile -m "not spark" $(WITHOUT_COVERAGE) $(CLIENT_TESTS)
+	$(BIN)/pytest -n 5 $(BY_FILE) -m "not spark" $(WITHOUT_COVERAGE) $(CLIENT_TESTS)
 
 lint: .venv/dev ## check format, lint, types, import contracts and generated docs
 	$(BIN)/ruff format --check .
@@ -57,7 +59,7 @@ pipeline-demo: .venv/pipeline page ## run the demo, then the pipeline on its log
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
 pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; installs PySpark (450 MB) and a Java
-	$(BIN)/pytest -n 2 --dist loadfile tests/pipeline
+	$(BIN)/pytest -n 2 $(BY_FILE) tests/pipeline
 
 page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
@@ -86,7 +88,7 @@ bench: .venv/dev ## benchmark groupcoord and comparable programs in one run
 	$(BIN)/python -m bench
 
 conformance: .venv/dev ## compare groupcoord with a real Kafka in a container, step by step (START_DOCKERD=1 starts a Docker daemon)
-	$(WITH_KAFKA) $(BIN)/pytest -n 2 --dist loadfile -m real_kafka
+	$(WITH_KAFKA) $(BIN)/pytest -n 3 $(BY_FILE) -m real_kafka
 
 faults: .venv/dev ## test that the recordings notice deliberate faults in the coordinator, one at a time
 	$(BIN)/python -m tests.conformance.faults

@@ -28,9 +28,12 @@ settings.register_profile("same", settings.get_profile("patient"), derandomize=T
 StartRealKafka = Callable[[Mapping[str, str]], AbstractContextManager[real.Broker]]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that need a real broker or an image take minutes and a quiet machine: they run only if ``-m`` names their mark."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Tests that need a real broker or an image take minutes and a quiet machine: they run only if ``-m`` names their mark.
+
+    Files marked with ``minutes`` begin first: for a long one that begins last, all other workers would wait.
+    """
     for item in items:
         if FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARK)
@@ -38,6 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unasked)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+    yield
+    items.sort(key=_minutes, reverse=True)
+
+
+def _minutes(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("minutes")
+    return float(mark.args[0]) if mark else 0
 
 
 @pytest.hookimpl(wrapper=True)

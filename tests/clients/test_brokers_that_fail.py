@@ -21,7 +21,7 @@ from tests.conformance.trio_requests import metadata
 from tests.conformance.trios import OwnTrio, Trio, create_topics, real_trio
 from tests.conformance.wire import Hungup
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(3)]
 
 PLACED = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 PARTITIONS = len(PLACED)

@@ -15,7 +15,7 @@ from tests.clients.program_transactions import COMMANDS, Failed, TransactionalPr
 from tests.clients.restartable import PARAMETERS, Restartable, started
 from tests.clients.support import PATIENCE_S, eventually, unique
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(2)]
 
 LONG_MS = 600_000
 SHORT_MS = 2000

@@ -16,6 +16,8 @@ from tests.conformance.partitions_administered import TOPICS
 from tests.conformance.trios import OwnTrio, Trio, create_topics, look_until, real_trio
 from tests.real_kafka.waiting import until
 
+pytestmark = pytest.mark.minutes(2)
+
 
 @pytest.mark.slow
 @pytest.mark.real_kafka

@@ -9,6 +9,8 @@ from tests.conformance import brokers_that_fail
 from tests.conformance.brokers_that_fail import PROPERTIES, recorded
 from tests.conformance.trios import Observation, OwnTrio, look_until, real_trio
 
+pytestmark = pytest.mark.minutes(1)
+
 
 @pytest.mark.slow
 def test_groupcoord_does_what_was_recorded() -> None:

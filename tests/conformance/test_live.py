@@ -29,6 +29,8 @@ from tests.conformance.telling import all_tales
 from tests.conftest import StartRealKafka
 from tests.real_kafka import kafka_version
 
+pytestmark = pytest.mark.minutes(5)
+
 HERE = Path(__file__)
 
 AT_A_TIME = 4

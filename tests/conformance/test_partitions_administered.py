@@ -8,6 +8,8 @@ import pytest
 from tests.conformance.partitions_administered import STORIES, recorded
 from tests.conformance.trios import look_until, real_trio
 
+pytestmark = pytest.mark.minutes(1)
+
 
 @pytest.mark.slow
 @pytest.mark.real_kafka

@@ -18,6 +18,8 @@ from tests.conformance.telling import ready
 from tests.conformance.wire import SocketTarget
 from tests.conftest import StartRealKafka
 
+pytestmark = pytest.mark.minutes(1)
+
 STORIES = int(os.environ.get("RANDOM_STORIES", "60"))
 SEED = int(os.environ.get("RANDOM_STORIES_SEED", "0"))
 STEPS = 50 * STORIES

@@ -40,7 +40,7 @@ from tests.pipeline.living_groups import (
 from tests.pipeline.whole_run import Tables, run
 from tests.real_kafka import RealKafkaUnavailable
 
-pytestmark = [pytest.mark.real_kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.real_kafka, pytest.mark.spark, pytest.mark.minutes(3)]
 
 GROUPS = int(os.environ.get("PIPELINE_REAL_GROUPS", "24"))
 TOLD = 5

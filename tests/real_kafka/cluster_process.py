@@ -56,7 +56,7 @@ class Node:
     def format(self) -> None:
         """Make its data directory."""
         with (self._folder / "log").open("ab") as log:
-            self._java.format(self._config, log)
+            self._java.format(self._config, self.id, self._folder / "data", log)
 
     def start(self) -> None:
         """Start it, or start it again."""

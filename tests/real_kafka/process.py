@@ -108,8 +108,9 @@ class KafkaProcess:
         config = folder / "server.properties"
         with (folder / "log").open("ab") as log:
             if not config.exists():
-                write_config(config, {**self._properties, "log.dirs": str(folder / "data")})
-                self._java.format(config, log)
+                data = folder / "data"
+                write_config(config, {**self._properties, "log.dirs": str(data)})
+                self._java.format(config, int(self._properties["node.id"]), data, log)
             self._process = self._java.start(config, log)
 
     def _gone(self) -> str | None:
