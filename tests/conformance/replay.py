@@ -1,5 +1,5 @@
 """Plays the stories on groupcoord with the virtual clock, and prints the first that differs: ``python -m
-tests.conformance.replay``."""
+tests.conformance.replay [STORY]``. That story is the first to be played."""
 
 # ruff: noqa: T201 -- a command says what it found
 import logging
@@ -24,8 +24,9 @@ def differs(tale: Tale) -> list[str]:
 
 def main() -> int:
     logging.disable()
-    quickest_first = sorted(all_tales(), key=lambda tale: tale.topic == EXHAUSTED)
-    first = next((tale.name for tale in quickest_first if differs(tale)), None)
+    begins = sys.argv[1:]
+    in_order = sorted(all_tales(), key=lambda tale: (tale.name not in begins, tale.topic == EXHAUSTED))
+    first = next((tale.name for tale in in_order if differs(tale)), None)
     print(first or "")
     return 0 if first is None else 1
 

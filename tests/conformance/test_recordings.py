@@ -26,3 +26,4 @@ def test_groupcoord_does_what_kafka_did(tale: Tale) -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.so)
 def test_every_deliberate_fault_has_its_place(fault: Fault) -> None:
     assert (SOURCES / fault.file).read_text(encoding="utf-8").count(fault.right) == 1
+    assert fault.story in {tale.name for tale in all_tales()}
