@@ -47,7 +47,7 @@ check: lint ## make lint, and the quick tests; run it before every commit
 
 COVER = $(BIN)/pytest -n auto --hypothesis-profile=same -m "not clients and not spark" --cov-report=term --cov-fail-under=100
 cover: .venv/dev ## run tests with branch coverage, which must be complete except for the command line and the pipeline
-	$(COVER) $(WITHOUT_COVERAGE:%=--ignore=%) --ignore=tests/simulation $(COVERED:%=--cov=groupcoord.%)
+	$(COVER) $(WITHOUT_COVERAGE:%=--ignore=%) --ignore=tests/clients --ignore=tests/simulation $(COVERED:%=--cov=groupcoord.%)
 # Simulated lives run the same code for long, so that of them only what is simulation is measured.
 	$(COVER) tests/simulation --cov=groupcoord.simulation
 
@@ -59,7 +59,7 @@ pipeline-demo: .venv/pipeline page ## run the demo, then the pipeline on its log
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
 pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; installs PySpark (450 MB) and a Java
-	$(BIN)/pytest -n 2 $(BY_FILE) tests/pipeline
+	$(BIN)/pytest -n 2 --dist loadfile tests/pipeline
 
 page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
@@ -88,7 +88,7 @@ bench: .venv/dev ## benchmark groupcoord and comparable programs in one run
 	$(BIN)/python -m bench
 
 conformance: .venv/dev ## compare groupcoord with a real Kafka in a container, step by step (START_DOCKERD=1 starts a Docker daemon)
-	$(WITH_KAFKA) $(BIN)/pytest -n 3 $(BY_FILE) -m real_kafka
+	$(WITH_KAFKA) $(BIN)/pytest -n 2 $(BY_FILE) -m real_kafka
 
 faults: .venv/dev ## test that the recordings notice deliberate faults in the coordinator, one at a time
 	$(BIN)/python -m tests.conformance.faults

@@ -13,6 +13,7 @@ SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") fo
 DATA_MODULES = {"errors.py", "broker_and_topic_properties.py", "property_documentation.py", "schemas.py"}
 
 
+@pytest.mark.untraced
 @pytest.mark.slow  # `make check` asks the same
 @pytest.mark.parametrize("name", docs.FILES)
 def test_generated_docs_are_fresh(name: str) -> None:

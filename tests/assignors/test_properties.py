@@ -15,7 +15,7 @@ from groupcoord.assignors.sticky.previous_assignment import write_sticky
 from groupcoord.assignors.sticky.sticky_assignors import assign_sticky
 from groupcoord.assignors.validation import run_assignor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 
 NAMES = ["range", "roundrobin", "sticky", "cooperative-sticky", "rendezvous", "weighted"]
 KAFKAS_STICKY = ["sticky", "cooperative-sticky"]

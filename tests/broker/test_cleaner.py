@@ -276,6 +276,7 @@ entries = st.lists(
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @given(st.lists(entries, min_size=1, max_size=4), st.data())
 def test_it_keeps_what_a_plain_look_at_the_log_would_keep(
@@ -519,6 +520,7 @@ def seen_plainly(log: PartitionLog, first_dirty: int, end: int) -> list[tuple[in
     return [(record.offset, record.key, record.value) for record in stay]
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @given(histories, st.booleans(), st.data())
 def test_what_it_leaves_does_not_depend_on_what_is_read_twice(

@@ -34,7 +34,12 @@ from tests.clients.conftest import MakeMember
 from tests.clients.members import FLAVOURS, Flavour, Member
 from tests.clients.support import eventually, partitions_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.clients, pytest.mark.filterwarnings("ignore:Exception ignored in. <socket")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.clients,
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket"),
+    pytest.mark.minutes(1),
+]
 
 COOPERATIVE = "cooperative-sticky"
 PATIENCE_S = 60.0

@@ -24,7 +24,7 @@ MakeMember = Callable[..., Member]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.clients)
             # kafka-python sometimes forgets to close a socket; which test notices is up to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings(f"ignore:{FORGOTTEN}:pytest.PytestUnraisableExceptionWarning"))

@@ -19,7 +19,7 @@ from tests.clients.transactional import PRODUCERS
 from tests.conformance.settings import FAST
 from tests.conftest import StartRealKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.minutes(3)]
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(4)]
 
 PARTITIONS = 6
 

@@ -10,7 +10,7 @@ from tests.clients.cluster import Cluster
 from tests.clients.program_members import COMMANDS, NoClient, Place, ProgramMember
 from tests.clients.support import eventually, partitions_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(1)]
 
 Start = Callable[..., ProgramMember]
 

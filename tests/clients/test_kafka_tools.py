@@ -23,7 +23,7 @@ from tests.clients.support import eventually, partitions_of, unique
 from tests.conformance.batches import Rec, batch
 from tests.conformance.wire import PATIENCE_MS, SocketTarget
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(1)]
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from tests.clients.cluster import Cluster
 from tests.clients.processes import run
 from tests.clients.program_members import NoClient, compiled_java
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(1)]
 
 Sent = tuple[int | None, bytes | None, int, int]
 """Partition, key, bytes of the value, timestamp."""

@@ -23,7 +23,7 @@ from tests.clients.program_members import NoClient, compiled_java
 from tests.clients.restartable import PARAMETERS, PROPERTIES, Groupcoord, Restartable, started
 from tests.clients.support import PATIENCE_S, Partition, eventually, unique
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(1)]
 
 LIBS = ROOT / "docker" / "kafka" / "libs-4.3.1-streams"
 PARTITIONS = 2

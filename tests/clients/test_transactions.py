@@ -18,6 +18,8 @@ from tests.clients.processes import Running, running
 from tests.clients.support import eventually, unique
 from tests.clients.transactional import PRODUCERS, read
 
+pytestmark = pytest.mark.minutes(1)
+
 REFUSED = {
     "aiokafka": dict.fromkeys(stories.STEPS, "ProducerFenced"),
     "kafka-python": {**dict.fromkeys(stories.STEPS, "ProducerFencedError"), "write": "InvalidProducerEpochError"},

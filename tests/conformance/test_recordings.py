@@ -10,6 +10,8 @@ from tests.conformance.replay import differs
 from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales
 
+pytestmark = pytest.mark.minutes(1)
+
 SLOW = {"transactions_exhausted"}
 """Topics whose stories ask a hundred thousand times."""
 TALES = [

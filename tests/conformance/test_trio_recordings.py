@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.trio_recordings import STORIES, Answers, RealTrios, as_recorded, recorded, told_by_groupcoord
 from tests.conformance.trio_story import errors_in
 
-pytestmark = [pytest.mark.slow, pytest.mark.minutes(4)]
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(3)]
 AT_A_TIME = 2
 """So many stories are told to real brokers at the same time, to three each: they mostly wait."""
 

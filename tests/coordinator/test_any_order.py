@@ -221,6 +221,7 @@ def comes_back_as_it_was(world: World) -> None:
             assert described == before[0]
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_whatever_happens_in_whatever_order() -> None:
     run_state_machine_as_test(

@@ -298,6 +298,7 @@ step = st.one_of(
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @given(st.lists(step, max_size=40))
 def test_whatever_is_stored_or_fails_the_state_is_what_kafka_makes_of_the_log(steps: list[Any]) -> None:

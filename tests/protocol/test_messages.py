@@ -37,6 +37,7 @@ NULL_BY_DEFAULT = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_kafka_python_reads_what_we_write_and_writes_what_we_read() -> None:
     for api, version in EVERY_VERSION:
@@ -108,6 +109,7 @@ def _classes(message: type[Any]) -> Iterator[type[Any]]:
             yield from _classes(inner)
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_the_tool_that_writes_messages_would_write_these_fields() -> None:
     for api in APIS.values():

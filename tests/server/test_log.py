@@ -279,6 +279,7 @@ def test_a_file_of_the_log_is_followed_by_the_next_one_and_the_oldest_goes(tmp_p
     assert [int(number) for number in kept] == list(range(100 - len(kept), 100))
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_a_file_that_stands_still_stops_nobody(tmp_path: Path) -> None:
     pipe = tmp_path / "log"

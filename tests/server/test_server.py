@@ -486,6 +486,7 @@ def _member(number: int) -> JoinGroupResponseMember:
     return JoinGroupResponseMember(member_id=f"m-{number}", metadata=bytes(20_000))
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 def test_two_thousand_connections(run: Run) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -31,6 +31,7 @@ async def test_groups_are_told_with_why_their_last_generations_began() -> None:
         assert "app-2 left" in told[-1]
 
 
+@pytest.mark.untraced
 async def test_epochs_of_consumer_groups_and_groups_that_are_gone_are_told_too() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         (member,) = await kafka.consumers(1, group="modern", topics="orders", protocol="consumer")

@@ -50,6 +50,7 @@ async def test_the_same_in_this_process_and_elsewhere() -> None:
         await story(remote)
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @pytest.mark.asyncio
 async def test_many_small_records_fit_into_their_batches() -> None:

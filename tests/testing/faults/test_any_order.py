@@ -51,6 +51,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @given(rules=rules, steps=steps)
 def test_every_call_ends_once_unless_a_rule_lost_it(rules: list[Rule], steps: list[tuple[Any, Any]]) -> None:
