@@ -166,8 +166,10 @@ class _Job:
         is_written = folder is not None and codec is not None
         compare = partial(compare_assignments, ownership_folder=folder if is_written else None, codec=codec)
 
-        def owners(generations: DataFrame, modern: DataFrame, history: DataFrame, _: DataFrame) -> DataFrame:
+        def owners(generations: DataFrame, modern: DataFrame, history: DataFrame, _: DataFrame) -> Any:
             """OWNERSHIP; where tasks write that of classic groups, only the rest of it."""
+            if is_written and not self._steps.rows("history"):
+                return _arrow(schemas.OWNERSHIP, [])
             played = table_of_history(history, schemas.OWNERSHIP)
             return played if is_written else ownership(of_all_kinds(generations, modern)).unionByName(played)
 
@@ -189,7 +191,8 @@ class _Job:
         followed, few = ("followed-commits", "statistics"), ["followed-commits", "statistics"]
         self._step("commit_gaps", partial(commit_gaps, log_end=until), *followed, "current_offsets", of=few)
         self._step("commit_pauses", commit_pauses, "commit_gaps", of=["commit_gaps"], only_with=["commit_gaps"])
-        self._step("zombies", _zombies, *GENERATIONS_OF_ALL, *followed, "ownership", "commits")
+        of_zombies = (*GENERATIONS_OF_ALL, *followed, "ownership", "commits")
+        self._step("zombies", _zombies, *of_zombies, only_with=followed[:1])
 
         retention_ms = self._options.offsets_retention_ms or plan.offsets_retention_ms
 

@@ -130,7 +130,8 @@ class RunOutput:
         content = BytesIO()
         pq.write_table(rows, content, compression=CODECS.get(self._spark.conf.get(CODEC, ""), "none"))
         self._files.write_bytes(f"{path}/part-0.parquet", content.getvalue())
-        return len(rows)
+        # Tasks write to a local directory only.
+        return len(rows) if self._files.local(path) is None else self._files.parquet_rows(path)
 
     def get(self, name: str, spark: SparkSession) -> DataFrame:
         """Read what was ``put`` as ``name``, in the session ``spark``."""

@@ -46,7 +46,7 @@ DRIVER_MEMORY = "spark.driver.memory"
 LOCAL_DEFAULTS = {
     # ParallelGC: throughput counts, not latency. Stack size: when a stream fails, Spark searches the
     # message with a regular expression that recurses as deep as the message is long.
-    JAVA_OPTIONS: "-XX:+UseParallelGC -Xss16m",
+    JAVA_OPTIONS: "-XX:+UseParallelGC -XX:CompileThresholdScaling=5 -Xss16m",
     DRIVER_MEMORY: "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
