@@ -30,6 +30,7 @@ def run(spark: SparkSession, source: str, out: Path, options: RunOptions | None 
     counts = {row["what"]: row["records"] for row in tables["record_counts"]}
     assert counts.pop("in") == sum(counts.values())
     check_report(out, tables)
+    assert_owners(tables)
     return tables
 
 
@@ -47,6 +48,21 @@ def assert_whole(out: Path) -> None:
     """Everything that a run leaves is there, and nothing else."""
     found = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
     assert found == ["report.html", "report.json", "run.json", "tables"]
+
+
+def assert_owners(tables: Tables) -> None:
+    """Who has a partition in the last generation of a classic group is its last owner in ``ownership``."""
+    owners = {
+        (row["group"], row["topic"], row["partition"]): row["member"]
+        for row in sorted(tables["ownership"], key=lambda row: row["log_offset"])
+    }
+    last = {row["group"]: row for row in sorted(tables["generations"], key=lambda row: row["log_offset"])}
+    became_modern = {row["group"] for row in tables["modern_generations"]}
+    for group, row in last.items():
+        for member in row["members"] or [] if group not in became_modern else []:
+            for topic in member["assigned"] or []:
+                for partition in topic["partitions"]:
+                    assert owners[group, topic["topic"], partition] == member["member_id"]
 
 
 def tables_in(out: Path) -> Tables:

@@ -171,7 +171,7 @@ def _writer(folder: Path, codec: str | None) -> Any:
     folder.mkdir(parents=True, exist_ok=True)
     task = TaskContext.get()
     return pq.ParquetWriter(
-        folder / f"part-{0 if task is None else task.partitionId()}.parquet",
+        folder / f"task-{0 if task is None else task.partitionId()}.parquet",
         arrow_schema(OWNERSHIP.columns),
         compression=codec,
     )
