@@ -11,6 +11,7 @@ BOUNDED = {
     "run.py": 2,  # what is around the last holes, the first partitions with an open transaction
     "record_table_writer.py": 1,  # the names of the files that tasks wrote
     "spark_session.py": 1,  # a small log, whose tasks are done in the driver
+    "tables/consecutive_commits.py": 1,  # at most MOST_SLOW partitions that commit rarely
     "tables/log_coverage.py": 1,  # a row for a thousand offsets
     "sources/factory.py": 1,  # which slices of segments there are
     "watch/batch_writer.py": 5,  # numbers for each partition of the log, table and group, the sum of lags, storms

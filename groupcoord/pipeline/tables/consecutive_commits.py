@@ -153,6 +153,8 @@ def _last(chosen: Any, begins: Any) -> Any:
 RECENT = 10
 """The number of commits that Burrow evaluates (its setting ``intervals``)."""
 KEYS = ["group", "topic", "partition", "log_partition"]
+MOST_SLOW = 200_000
+"""The most keys whose pauses are looked up: they come to the driver and from there to all tasks."""
 STRETCH_BITS = 18
 """A stretch has 2¹⁸ offsets, so at most as many rows."""
 ROWS_A_TASK = 500_000
@@ -272,9 +274,10 @@ def consecutive_commits(
 
 def _slow(statistics: DataFrame) -> dict[int, int]:
     """The keys for which a pause is longer than SHORTEST_GAP_MS, with its length in ms: without them, nearly all commits of a
-    partition that commits once a minute would go on to the sort."""
+    partition that commits once a minute would go on to the sort. At most MOST_SLOW."""
     pause = f"bigint(floor({TIMES_USUAL} * (last_ms - first_ms) / (commits - 1))) as pause_ms"
-    slow = statistics.where("commits > 1").selectExpr("key", pause).where(f"pause_ms > {SHORTEST_GAP_MS}").toArrow()
+    slow = statistics.where("commits > 1").selectExpr("key", pause).where(f"pause_ms > {SHORTEST_GAP_MS}")
+    slow = slow.limit(MOST_SLOW).toArrow()
     return dict(zip(slow["key"].to_pylist(), slow["pause_ms"].to_pylist(), strict=True))
 
 
