@@ -18,7 +18,9 @@ class Cluster:
         self._errors_seen = 0
         self.bootstrap = broker if isinstance(broker, str) else broker.address
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 0})
+        # One request at a time: a record that a new partition's leader does not take yet would come behind the next ones.
+        in_order = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, **in_order})
         self.shortest_session_ms = int(self.broker_config("group.min.session.timeout.ms"))
 
     def __repr__(self) -> str:
