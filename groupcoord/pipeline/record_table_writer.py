@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from groupcoord.pipeline import columnar_decoder
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, TableSchema, table_schema
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.tables.consecutive_commits import PARTIAL_STATISTICS, merge_statistics, partial_statistics
@@ -246,9 +246,8 @@ class DecodedLog:
 
 def read_records(spark: SparkSession, plan: SourcePlan, output: RunOutput, until: datetime | None) -> DecodedLog:
     """Read and decode the records of ``plan`` that were appended up to ``until``; all of them if that is None."""
-    folder, codec = output.local_directory(_BY_TASKS), CODECS.get(spark.conf.get(CODEC, ""))
-    if folder is not None and codec is not None:
-        return _by_tasks(spark, plan, output, until, folder, codec)
+    if files := output.files_of_tasks(_BY_TASKS):
+        return _by_tasks(spark, plan, output, until, *files)
     return _by_spark(spark, plan, output, until)
 
 

@@ -23,7 +23,7 @@ from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
 from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_model import DETAILED
-from groupcoord.pipeline.run_output import CODEC, CODECS, RunOutput
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
 from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
 from groupcoord.pipeline.tables.commit_tables import (
@@ -162,16 +162,15 @@ class _Job:
 
     def rebalances(self) -> None:
         """Add the steps of ownership, members, rebalances, storms and skew."""
-        folder, codec = self._output.local_directory("ownership"), CODECS.get(self._spark.conf.get(CODEC, ""))
-        is_written = folder is not None and codec is not None
-        compare = partial(compare_assignments, ownership_folder=folder if is_written else None, codec=codec)
+        files = self._output.files_of_tasks("ownership")
+        compare = partial(compare_assignments, ownership_files=files)
 
         def owners(generations: DataFrame, modern: DataFrame, history: DataFrame, _: DataFrame) -> Any:
             """OWNERSHIP; where tasks write that of classic groups, only the rest of it."""
-            if is_written and not self._steps.rows("history"):
+            if files and not self._steps.rows("history"):
                 return _arrow(schemas.OWNERSHIP, [])
             played = table_of_history(history, schemas.OWNERSHIP)
-            return played if is_written else ownership(of_all_kinds(generations, modern)).unionByName(played)
+            return played if files else ownership(of_all_kinds(generations, modern)).unionByName(played)
 
         few = ["assignments", "history"]
         self._step("assignments", _of_all(compare), *GENERATIONS_OF_ALL, only_with=GENERATIONS_OF_ALL)

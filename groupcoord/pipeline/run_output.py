@@ -73,6 +73,7 @@ class RunOutput:
         self._files: HadoopFiles
         self._report: Report | None = None
         self._schemas: dict[str, StructType] = {}
+        self._by_tasks: set[str] = set()
 
     def __enter__(self) -> Self:
         try:
@@ -116,22 +117,22 @@ class RunOutput:
         return self._write(frame, table, "append")
 
     def put(self, rows: Any, name: str) -> int:
-        """Write ``rows``, a DataFrame or an Arrow table, and return their number, with that of rows that tasks wrote to
-        ``local_directory``. If ``name`` is not one of ``schemas.TABLES``, they are an intermediate result, which is removed at
-        the end of the run."""
+        """Write ``rows``, a DataFrame or an Arrow table, beside ``files_of_tasks`` if there are any, and return the number of
+        all rows. If ``name`` is not one of ``schemas.TABLES``, they are an intermediate result, which is removed at the end of
+        the run."""
         path = self._path(name)
         if isinstance(rows, DataFrame):
             if name in schemas.TABLES:
                 check_columns(rows, schemas.TABLES[name])
             self._schemas[name] = rows.schema
-            rows.write.mode("append").parquet(f"{self.root}/{path}")
+            mode = "append" if name in self._by_tasks else "errorifexists"
+            rows.write.mode(mode).parquet(f"{self.root}/{path}")
             return self._files.parquet_rows(path)
         self._schemas[name] = from_arrow_schema(rows.schema)
         content = BytesIO()
         pq.write_table(rows, content, compression=CODECS.get(self._spark.conf.get(CODEC, ""), "none"))
         self._files.write_bytes(f"{path}/part-0.parquet", content.getvalue())
-        # Tasks write to a local directory only.
-        return len(rows) if self._files.local(path) is None else self._files.parquet_rows(path)
+        return self._files.parquet_rows(path) if name in self._by_tasks else len(rows)
 
     def get(self, name: str, spark: SparkSession) -> DataFrame:
         """Read what was ``put`` as ``name``, in the session ``spark``."""
@@ -158,9 +159,15 @@ class RunOutput:
         self._schemas[name] = schema
         return self._spark.read.schema(schema).parquet(f"{self.root}/{self._staged(name)}")
 
-    def local_directory(self, name: str) -> Path | None:
-        """The local directory of ``name``; None if it is not local, or Spark's tasks run in other processes."""
-        return self._files.local(self._path(name)) if is_one_process(self._spark.sparkContext.master) else None
+    def files_of_tasks(self, name: str) -> tuple[Path, str] | None:
+        """The local directory into which tasks write ``name`` themselves, and the codec for PyArrow. None if they cannot: the
+        directory is not local, tasks run in other processes, or PyArrow does not have the codec."""
+        codec = CODECS.get(self._spark.conf.get(CODEC, ""))
+        folder = self._files.local(self._path(name)) if is_one_process(self._spark.sparkContext.master) else None
+        if folder is None or codec is None:
+            return None
+        self._by_tasks.add(name)
+        return folder, codec
 
     def staged_rows(self, name: str) -> int:
         """The number of rows that are staged as ``name``; 0 if nothing is."""

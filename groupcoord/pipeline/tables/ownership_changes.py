@@ -117,11 +117,9 @@ IN_GROUP = "over (partition by `group` order by log_offset)"
 """SQL: the window over all records of a group, in order."""
 
 
-def compare_assignments(
-    generations: DataFrame, ownership_folder: Path | None = None, codec: str | None = None
-) -> DataFrame:
-    """ASSIGNMENTS of all groups in ``generations``. With ``ownership_folder``, a local directory, the tasks also write the
-    OWNERSHIP of classic groups there, as Parquet files with the compression ``codec`` of PyArrow.
+def compare_assignments(generations: DataFrame, ownership_files: tuple[Path, str] | None = None) -> DataFrame:
+    """ASSIGNMENTS of all groups in ``generations``. With ``ownership_files``, a local directory and a codec of PyArrow, the
+    tasks also write the OWNERSHIP of classic groups there, as Parquet files.
 
     Each group is handled by one task. OWNERSHIP can have many times as many rows, which are not passed to Java like this.
     """
@@ -132,9 +130,9 @@ def compare_assignments(
             for table, rows in compared(batches):
                 if table == ASSIGNMENTS:
                     yield rows
-                elif ownership_folder is not None:
+                elif ownership_files is not None:
                     if writer is None:
-                        writer = stack.enter_context(_writer(ownership_folder, codec))
+                        writer = stack.enter_context(_writer(*ownership_files))
                     writer.write_batch(rows)
 
     return map_in_arrow(_in_order(generations), compare, ASSIGNMENTS)
@@ -166,7 +164,7 @@ def _in_order(generations: DataFrame) -> DataFrame:
     return narrow.repartition("group").sortWithinPartitions("group", "log_offset")
 
 
-def _writer(folder: Path, codec: str | None) -> Any:
+def _writer(folder: Path, codec: str) -> Any:
     """A writer of this task's file of OWNERSHIP. A task that is repeated writes the same file."""
     folder.mkdir(parents=True, exist_ok=True)
     task = TaskContext.get()
