@@ -1,8 +1,9 @@
 """Broker failures and recoveries: brokers are killed, stopped, suspended or cut off, lose disks, or stop replicating."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from groupcoord.broker.partition_state_changes import PartitionState
 from groupcoord.broker.topic_store import TopicStore
 from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.controller import ClusterController
@@ -29,6 +30,7 @@ class BrokerFailures:
 
     def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int], topics: TopicStore) -> None:
         self._controller, self._change, self._ids, self._topics = controller, change, ids, topics
+        self._without_disk: set[int] = set()
 
     def fail(self, kind: ActionKind, broker_id: int) -> bool:
         """Apply the failure ``kind`` to a broker. Returns whether its connections are closed now."""
@@ -36,7 +38,7 @@ class BrokerFailures:
         if kind is ActionKind.LOSE_DISK:
             return self._lose_disk(broker_id, state)
         kills = kind is ActionKind.KILL_BROKER and state is not BrokerState.STOPPED
-        if possible := kills or state is BrokerState.RUNNING:
+        if possible := (kills or state is BrokerState.RUNNING) and self._may_fail(kind, broker_id):
             if kind in _CUTS:
                 self._network("cut off", ClusterController.cut_off, kind, broker_id)
             else:
@@ -50,18 +52,39 @@ class BrokerFailures:
         Otherwise Kafka, too, may lose acknowledged records: with the last disk that had them, because the last leader is
         elected again when no other replica is eligible, even without its disk.
         """
+        if self._is_last(broker_id, (each for topic in self._topics.all() for each in topic.metadata.partitions)):
+            return False
+        if kills := state is not BrokerState.STOPPED:
+            self._act(ClusterController.kill, broker_id)
+        self._act(ClusterController.lose_disk, broker_id)
+        self._without_disk.add(broker_id)
+        return kills
+
+    def _may_fail(self, kind: ActionKind, broker_id: int) -> bool:
+        """Whether the failure leaves each partition a replica in sync with a disk, for the reason told in ``_lose_disk``.
+
+        The controller learns only when the session of a broker expires, or when it starts, that its disk is lost; until then
+        it is in sync.
+        """
+        return kind in (ActionKind.STOP_COPYING, ActionKind.CUT_BROKERS) or not self._is_last(
+            broker_id,
+            (
+                each
+                for topic in self._topics.all()
+                for each in topic.metadata.partitions
+                if not self._without_disk.isdisjoint(each.isr)
+            ),
+        )
+
+    def _is_last(self, broker_id: int, partitions: Iterable[PartitionState]) -> bool:
+        """Whether, for one of the partitions, no other broker in sync runs and reaches the controller."""
         others = {
             one
             for one in self._ids
             if one not in (broker_id, *self._controller.cuts.stale)
             and self._controller.state_of(one) is BrokerState.RUNNING
         }
-        if any(others.isdisjoint(each.isr) for topic in self._topics.all() for each in topic.metadata.partitions):
-            return False
-        if kills := state is not BrokerState.STOPPED:
-            self._act(ClusterController.kill, broker_id)
-        self._act(ClusterController.lose_disk, broker_id)
-        return kills
+        return any(others.isdisjoint(each.isr) for each in partitions)
 
     def mend(self, kind: ActionKind, broker_id: int) -> None:
         """End the failure ``kind`` of a broker."""
@@ -79,6 +102,7 @@ class BrokerFailures:
         """Start or resume a broker that was stopped, killed or suspended."""
         state = self._controller.state_of(broker_id)
         if state is BrokerState.STOPPED:
+            self._without_disk.discard(broker_id)
             self._act(ClusterController.start, broker_id)
         elif state is BrokerState.PAUSED:
             self._act(ClusterController.resume, broker_id)
