@@ -206,7 +206,7 @@ def draft(api_name: str) -> str:
         f'"""{api_name} (API key {ApiKey[package.upper()]}): request and response messages, and their Api."""\n\n'
         + ("import uuid\n\n" if "uuid.UUID" in classes else "")
         + f"from groupcoord.protocol.api_descriptor import {used}\n"
-        + "from groupcoord.protocol.codec.message_decorator import message\n\n\n"
+        + "from groupcoord.protocol.message_dataclass import message\n\n\n"
         + f"{classes}\n\nAPI = Api(\n    key=ApiKey.{package.upper()},\n"
         + f"    request={api_name}Request,\n    response={api_name}Response,\n"
         + f"    min_version={versions[0]},\n    max_version={versions[-1]},\n"

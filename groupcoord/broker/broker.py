@@ -1,6 +1,6 @@
-"""The broker: topics with their logs, the fetch purgatory, fetch sessions, producer ids. Its handlers are in ``dispatch``.
+"""The broker: topics with their logs, the fetch purgatory, fetch sessions, producer ids.
 
-Source: ``ReplicaManager``.
+Its handlers are in ``topic_and_log_dispatch``. Source: ``ReplicaManager``.
 """
 
 import uuid
@@ -12,10 +12,10 @@ from groupcoord.broker.events import IsrChanged, LeaderChanged, ReplicasReassign
 from groupcoord.broker.fetch_purgatory import FetchPurgatory
 from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.high_watermarks import HighWatermarks
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
 from groupcoord.broker.log_maintenance import LogManager
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
 from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import internal_topic

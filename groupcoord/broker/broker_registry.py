@@ -9,7 +9,7 @@ has sent no heartbeat for too long: clients do not see it, and it leads nothing.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from groupcoord.broker.partition_state_changes import Replicas
+from groupcoord.broker.leader_election_and_isr import Replicas
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.config.listeners import Endpoint
 from groupcoord.core.api_error import ApiError

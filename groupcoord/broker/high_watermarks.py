@@ -7,8 +7,8 @@ leader has not heard from one of the ISR, it does not advance. Source: ``Partiti
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from groupcoord.broker.leader_election_and_isr import Replicas
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state_changes import Replicas
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.protocol.errors import ErrorCode
 

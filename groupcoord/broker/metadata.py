@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from groupcoord.broker import topic_names
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.broker.topic_admin import create_automatically
 from groupcoord.broker.topic_store import Topic
 from groupcoord.core.effect_collector import HandlerContext

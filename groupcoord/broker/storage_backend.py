@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, cast
 
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.broker.leader_epoch_cache import LeaderEpochCache
 from groupcoord.broker.log_segment import DELETED_SEGMENTS, BatchSearch, FoundBatch, LogSegment, SliceableSegment
-from groupcoord.broker.partition_state_changes import PartitionState
 from groupcoord.broker.producer_state_manager import AbortedTransaction, ProducerStateManager
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.config.broker_config import ConfigResource

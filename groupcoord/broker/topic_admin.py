@@ -12,7 +12,7 @@ from typing import NamedTuple
 from groupcoord.broker import topic_config, topic_names
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
-from groupcoord.broker.partition_state_changes import Replicas
+from groupcoord.broker.leader_election_and_isr import Replicas
 from groupcoord.broker.topic_config import effective_texts
 from groupcoord.broker.topic_store import Topic
 from groupcoord.config.broker_config import BrokerConfig

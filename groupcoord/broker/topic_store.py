@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupcoord.broker import topic_names
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState, Replicas
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState, Replicas
 from groupcoord.broker.storage_backend import (
     IN_MEMORY_STORAGE,
     RecoveredLog,

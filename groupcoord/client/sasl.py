@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 OAUTHBEARER = "OAUTHBEARER"
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from groupcoord.broker import dispatch
+from groupcoord.broker import topic_and_log_dispatch
 from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.broker import Broker, Then
 from groupcoord.broker.broker_registry import BrokerRegistry
@@ -249,7 +249,7 @@ class ClusterCore:
             if self.features.update(ctx, call, request):
                 self.coordinator.set_group_version(self.features.level(GROUP_VERSION))
             return ctx.effects
-        return self._execute_appends(dispatch.handle(self.broker, call, request, now_ms), now_ms)
+        return self._execute_appends(topic_and_log_dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
     def expire(self, now_ms: int) -> list[Effect]:
         """Fire the timers that are due at ``now_ms``, and continue loading coordinators."""

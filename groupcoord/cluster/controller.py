@@ -11,7 +11,7 @@ from typing import Any
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.events import BrokerStateChanged, RegistrationRefused
-from groupcoord.broker.partition_state_changes import NO_LEADER, Election, PartitionState, Replicas, after_change
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, Election, PartitionState, Replicas, after_change
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.broker_status import BrokerCondition, BrokerState
 from groupcoord.cluster.isr_shrinker import IsrShrinker

@@ -1,6 +1,6 @@
 """The controller's handlers by API key, for requests that brokers forward to the controller. Source: ``ControllerApis.handle``.
 
-CreateTopics and other requests about topics are in ``broker/dispatch.py``.
+CreateTopics and other requests about topics are in ``broker/topic_and_log_dispatch.py``.
 """
 
 from collections.abc import Callable, Mapping

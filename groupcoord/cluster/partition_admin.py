@@ -4,7 +4,7 @@ They can be sent to any broker; the controller first plans the changes of all pa
 Source: ``ControllerApis`` for a whole request, ``ReplicationControlManager`` for one partition.
 """
 
-from groupcoord.broker.partition_state_changes import NO_LEADER, Election, PartitionState, reassigned, reverted
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, Election, PartitionState, reassigned, reverted
 from groupcoord.broker.topic_store import Topic, TopicStore
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.core.api_error import ApiError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from groupcoord.broker.broker import Broker
-from groupcoord.broker.partition_state_changes import NO_LEADER
+from groupcoord.broker.leader_election_and_isr import NO_LEADER
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import NetworkCuts

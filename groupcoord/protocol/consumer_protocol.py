@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from groupcoord.protocol.codec.message_codec import Codec, codec_for
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import TruncatedError, WireError
+from groupcoord.protocol.message_dataclass import message
 
 PROTOCOL_TYPE = "consumer"
 """The protocol type of consumers in JoinGroup; only for this type the broker parses the topics."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from groupcoord.protocol.apis import APIS, Api, ApiKey
 from groupcoord.protocol.codec.flexible_versions import LazyBytes, Unreadable, skip_tags
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
 from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.message_dataclass import message
 
 _INT32 = struct.Struct(">i")
 _API_AND_VERSION = struct.Struct(">hh")

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
-from groupcoord.broker.partition_state_changes import PartitionState
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.broker.topic_store import TopicStore
 from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.cluster.controller import ClusterController

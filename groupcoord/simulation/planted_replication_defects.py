@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any
 
-from groupcoord.broker import fetch, partition_state_changes, produce
+from groupcoord.broker import fetch, leader_election_and_isr, produce
 from groupcoord.broker.broker import Broker
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, Election
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state_changes import NO_LEADER, Election
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.controller import ClusterController
@@ -137,7 +137,7 @@ REPLICATION_DEFECTS = (
         "anybody-leads",
         "When no in-sync replica is left, a replica that lags behind becomes the leader.",
         "acknowledged-stays",
-        [Patch(partition_state_changes, "_elect", _elect_anybody)],
+        [Patch(leader_election_and_isr, "_elect", _elect_anybody)],
         _FAR_BEHIND,
     ),
     PlantedDefect(

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from groupcoord.broker.partition_state_changes import without_lost
+from groupcoord.broker.leader_election_and_isr import without_lost
 from groupcoord.broker.storage_backend import RecoveredLog, RecoveredTopic
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.storage import log_dir_files

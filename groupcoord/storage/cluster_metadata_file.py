@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.broker.topic_config import INT64_MAX
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.config.features import UNCHANGED, FeatureLevels, check_levels

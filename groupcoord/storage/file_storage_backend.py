@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from groupcoord.broker.partition_state_changes import PartitionState
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.broker.storage_backend import LogBackend, LogDirectory, RecoveredTopic, StorageBackend
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import FeatureLevels

@@ -4,7 +4,7 @@ import itertools
 import uuid
 from typing import Any
 
-from groupcoord.broker import dispatch
+from groupcoord.broker import topic_and_log_dispatch
 from groupcoord.broker.broker import Broker
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.effects import Call, Reply
@@ -40,7 +40,11 @@ class Asking:
         at = api.max_version if version is None else version
         parsed = parse_request(encode_request(api, at, 7, "client", request)[4:])
         call = Call(1, 7, api, at, "client", "/127.0.0.1")
-        (reply,) = (one for one in dispatch.handle(self.broker, call, parsed.message, NOW_MS) if isinstance(one, Reply))
+        (reply,) = (
+            one
+            for one in topic_and_log_dispatch.handle(self.broker, call, parsed.message, NOW_MS)
+            if isinstance(one, Reply)
+        )
         assert reply.call is call
         return parse_response(api, at, encode_response(api, at, 7, reply.response)[4:])[1]
 

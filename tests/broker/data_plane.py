@@ -7,7 +7,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from groupcoord.broker import dispatch
+from groupcoord.broker import topic_and_log_dispatch
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.broker_registry import BrokerRegistry
 from groupcoord.broker.partition_log import PartitionLog
@@ -91,7 +91,7 @@ class DataPlane:
         api = _API_OF[type(request)]
         number = 0 if to is None else self.broker.cluster.ids.index(to)
         call = Call(connection, next(self._correlation_ids), api, version, client_id, "/127.0.0.1", number)
-        self.later += dispatch.handle(self.broker, call, request, self.now_ms)
+        self.later += topic_and_log_dispatch.handle(self.broker, call, request, self.now_ms)
         return call
 
     def ask(self, request: Any, version: int, **how: Any) -> Any:

@@ -1,6 +1,6 @@
 import pytest
 
-from groupcoord.broker.dispatch import HANDLERS, handle
+from groupcoord.broker.topic_and_log_dispatch import HANDLERS, handle
 from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, LogRecord

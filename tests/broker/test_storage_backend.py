@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import PartitionLog
-from groupcoord.broker.partition_state_changes import PartitionState
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_store import TopicStore

@@ -10,8 +10,8 @@ import pytest
 
 from groupcoord.protocol.codec.compiler import READ_ERRORS, compile_reader, compile_writer
 from groupcoord.protocol.codec.field_by_field_decoder import iter_fields
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField
+from groupcoord.protocol.message_dataclass import message
 from tests.protocol.samples import make
 
 ID = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")

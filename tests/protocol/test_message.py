@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

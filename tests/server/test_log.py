@@ -17,7 +17,7 @@ import pytest
 
 from groupcoord.core.effects import Call
 from groupcoord.core.events import AdminAction, Cause, Event, Requested, TimerFired, event_class
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 from groupcoord.server import event_logging
 from groupcoord.server.event_logging import (
     CHARACTERS_PER_INTERVAL,

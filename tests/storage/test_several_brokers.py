@@ -14,7 +14,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
-from groupcoord.broker.partition_state_changes import PartitionState
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

@@ -8,7 +8,7 @@ import pytest
 import groupcoord as gc
 from groupcoord.broker.alter_configs import ResourceType
 from groupcoord.broker.events import IsrChanged, LeaderChanged, LogTruncated
-from groupcoord.broker.partition_state_changes import PartitionState
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.protocol.apis.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, AlterConfigsResource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import groupcoord as gc
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.client.zookeeper_paths_reader import METADATA_QUORUM
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic

@@ -8,7 +8,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.events import LogTruncated
-from groupcoord.broker.partition_state_changes import NO_LEADER, PartitionState
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.batches.record_batch import BatchError

@@ -7,7 +7,7 @@ import pytest
 
 import groupcoord as gc
 from groupcoord.broker.events import BrokerStateChanged, IsrChanged, LogTruncated
-from groupcoord.broker.partition_state_changes import PartitionState
+from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import MetadataRequest

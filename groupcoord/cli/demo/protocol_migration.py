@@ -11,8 +11,8 @@ from rich.text import Text
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.clients.migration_consumer import ASSIGNED
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.consumer_process_watcher import ConsumerProcessWatcher
 from groupcoord.cli.demo.output import MOVED, DemoOutput, new_table, style_of
+from groupcoord.cli.demo.story_progress import StoryProgress
 from groupcoord.coordinator.events import GroupMigrated
 from groupcoord.core.events import Event
 from groupcoord.server.clock_and_random_ids import NowMs
@@ -96,9 +96,9 @@ def changes_table(changes: Iterable[OwnershipChange], topic: str) -> Table:
 class Migration:
     """The chapter. Its members are started together, and join one after the other."""
 
-    def __init__(self, output: DemoOutput, watcher: ConsumerProcessWatcher, now_ms: NowMs, partitions: int) -> None:
+    def __init__(self, output: DemoOutput, progress: StoryProgress, now_ms: NowMs, partitions: int) -> None:
         self.output = output
-        self.watcher = watcher
+        self.progress = progress
         self.ownership = Ownership(partitions)
         self._now_ms = now_ms
         self._members: dict[str, ConsumerProcess] = {}
@@ -110,7 +110,7 @@ class Migration:
         for name, protocols in MEMBERS.items():
             own = replace(settings, group=GROUP, client_id=name, protocols=protocols)
             self._members[name] = await start_consumer("migration_consumer", own)
-            self.watcher.watch(self._members[name], self._heard)
+            self.progress.watch(self._members[name], self._heard)
         self._topic = settings.topic
 
     async def play(self) -> None:
@@ -122,11 +122,11 @@ class Migration:
         await self._joins("new-2")
         await self._leaves("old-2")
         await self._joins("new-3")
-        await self.watcher.wait_until_told()
+        await self.progress.wait_until_told()
         self.output.show(changes_table(self.ownership.changes, self._topic))
         for name in self._joined:
             self._members[name].leave()
-        await self.watcher.until(f"the members of {GROUP} to end", lambda: not any(map(_runs, self._members.values())))
+        await self.progress.until(f"the members of {GROUP} to end", lambda: not any(map(_runs, self._members.values())))
 
     async def _joins(self, name: str) -> None:
         self._members[name].join()
@@ -142,8 +142,8 @@ class Migration:
         """Wait until the partitions are assigned anew, and print who read without interruption."""
         self.output.line(self._now_ms(), name, does)
         sharing = f"{', '.join(self._joined)} to share the partitions of {GROUP}"
-        await self.watcher.until(sharing, lambda: self.ownership.is_shared_by(self._joined))
-        await self.watcher.wait_until_told()
+        await self.progress.until(sharing, lambda: self.ownership.is_shared_by(self._joined))
+        await self.progress.wait_until_told()
         change = self.ownership.changed(what)
         if change is not None:
             self.output.line(self._now_ms(), "demo", in_words(change))
@@ -151,7 +151,7 @@ class Migration:
     def _heard(self, name: str, line: bytes) -> None:
         what, partitions = json.loads(line)
         self.ownership.told(name, what, partitions)
-        self.watcher.news()
+        self.progress.news()
 
 
 def in_words(change: OwnershipChange) -> str:

@@ -16,13 +16,13 @@ from rich.console import Console
 from groupcoord.cli.demo import final_check, protocol_migration
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.consumer_process_watcher import ConsumerProcessWatcher, StoryError
 from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.cli.demo.output import DemoOutput, after_compaction, before_compaction, compaction_strips, rows
 from groupcoord.cli.demo.protocol_migration import Migration, tell_migration
+from groupcoord.cli.demo.story_progress import StoryError, StoryProgress
 from groupcoord.core.events import Event
 from groupcoord.offsets_log.compaction_preview import of_group
 from groupcoord.server.clock_and_random_ids import NowMs, wall_clock
@@ -118,7 +118,7 @@ async def show(
     def tell(event: Event) -> bool:
         return narrator.tell(event) or tell_migration(output, event)
 
-    watcher = ConsumerProcessWatcher(ObservedGroup(GROUP, TOPIC), tell, 0 if fast else BREATH_S)
+    progress = StoryProgress(ObservedGroup(GROUP, TOPIC), tell, 0 if fast else BREATH_S)
     config = {
         "group.initial.rebalance.delay.ms": INITIAL_DELAY_MS,
         "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
@@ -126,12 +126,12 @@ async def show(
         "group.consumer.assignment.interval.ms": 0,
     }
     try:
-        settings = {"topics": {TOPIC: PARTITIONS}, "config": config, "listeners": [watcher.happened]}
+        settings = {"topics": {TOPIC: PARTITIONS}, "config": config, "listeners": [progress.happened]}
         async with demo_cluster(output, page, **settings) as (kafka, until_seen):
             try:
-                code = await DemoStory(output, narrator, watcher, kafka, now_ms).play(time_limit_s)
+                code = await DemoStory(output, narrator, progress, kafka, now_ms).play(time_limit_s)
             finally:
-                await watcher.end()
+                await progress.end()
             await until_seen()
             return code if code or afterwards is None else await afterwards(kafka.address)
     except ExceptionGroup:
@@ -142,18 +142,18 @@ class DemoStory:
     """The chapters of the story. It waits for conditions, never for time."""
 
     def __init__(
-        self, output: DemoOutput, narrator: Narrator, watcher: ConsumerProcessWatcher, kafka: Cluster, now_ms: NowMs
+        self, output: DemoOutput, narrator: Narrator, progress: StoryProgress, kafka: Cluster, now_ms: NowMs
     ) -> None:
         self.output = output
         self.narrator = narrator
-        self.watcher = watcher
-        self.observed = watcher.observed
+        self.progress = progress
+        self.observed = progress.observed
         self.kafka = kafka
         self._now_ms = now_ms
         self._began_at = time.monotonic()
         self._consumers: dict[ConsumerSettings, ConsumerProcess] = {}
         self._no_more_orders = asyncio.Event()
-        self._migration = Migration(output, watcher, now_ms, PARTITIONS)
+        self._migration = Migration(output, progress, now_ms, PARTITIONS)
         self._sightings_told = 0
         self._lost_by_the_dead: set[RecordPosition] = set()
 
@@ -175,11 +175,11 @@ class DemoStory:
                 await self._finishing()
                 await self._memory()
         except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.watcher.waiting_for}")
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.progress.waiting_for}")
         except StoryError as problem:
             problems.append(str(problem))
         except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.watcher.waiting_for}: {problem!r}")
+            problems.append(f"a client failed, waiting for {self.progress.waiting_for}: {problem!r}")
         return await self._reckoning(problems)
 
     # --- the chapters
@@ -197,11 +197,11 @@ class DemoStory:
             for role in CONSUMERS
         ]
         self.output.show(rows([heads, *roles]))
-        self.watcher.begin()
+        self.progress.begin()
         for role in CONSUMERS:
             consumer = await start_consumer(role.module, _settings(role, address))
             self._consumers[role] = consumer
-            self.watcher.watch(consumer)
+            self.progress.watch(consumer)
         await self._migration.start(_settings(LAST, address))
         sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
         await sender.start()
@@ -212,7 +212,7 @@ class DemoStory:
             f"sends {ORDERS_PER_SECOND} records a second, one for each order; "
             f"the key is one of {len(CUSTOMERS)} customers",
         )
-        self._production = self.watcher.run("producing", self._produce(sender))
+        self._production = self.progress.run("producing", self._produce(sender))
 
     async def _joining(self, title: str, paragraph: str, *members: ConsumerSettings) -> None:
         """The last of ``members`` joins the others."""
@@ -225,17 +225,17 @@ class DemoStory:
         self._line("demo", f"asks {LEAVING.name} to close its client")
         guest = self._consumers[LEAVING]
         guest.leave()
-        await self.watcher.until(f"{LEAVING.name} to end", lambda: guest.exit_code is not None)
+        await self.progress.until(f"{LEAVING.name} to end", lambda: guest.exit_code is not None)
         await self._works(KILLED, LAST)
 
     async def _dying(self) -> None:
         await self._chapter("Dying without a word", "A client that crashes says nothing. Only time can tell.")
         enough = f"{KILLED.name} to have read something that it has not committed"
-        await self.watcher.until(enough, lambda: len(self.observed.uncommitted(KILLED.name)) >= UNCOMMITTED_AT_DEATH)
+        await self.progress.until(enough, lambda: len(self.observed.uncommitted(KILLED.name)) >= UNCOMMITTED_AT_DEATH)
         mortal = self._consumers[KILLED]
         mortal.kill()
         killed_at_ms = self._now_ms()
-        await self.watcher.until(f"the end of {KILLED.name}", lambda: mortal.exit_code is not None)
+        await self.progress.until(f"the end of {KILLED.name}", lambda: mortal.exit_code is not None)
         self._lost_by_the_dead = self.observed.uncommitted(KILLED.name)
         self.output.line(
             killed_at_ms,
@@ -249,7 +249,7 @@ class DemoStory:
             f"the partitions of {KILLED.name} wait, and nobody reads them",
             "session",
         )
-        await self.watcher.until(f"{LAST.name} to be alone", lambda: self.observed.is_stable_with(LAST.name))
+        await self.progress.until(f"{LAST.name} to be alone", lambda: self.observed.is_stable_with(LAST.name))
 
     async def _migrating(self) -> None:
         await self._chapter(
@@ -264,7 +264,7 @@ class DemoStory:
             "The last one finishes the work", "Everything is read by one consumer now, as in the beginning."
         )
         read_again = self._lost_by_the_dead
-        await self.watcher.until(
+        await self.progress.until(
             f"{LAST.name} to read again what {KILLED.name} had not committed",
             lambda: not read_again - {seen.place for seen in self.observed.sightings if seen.reader == LAST.name},
         )
@@ -275,10 +275,10 @@ class DemoStory:
         )
         await self._works(LAST)
         self._no_more_orders.set()
-        await self.watcher.until("the last order to be acknowledged", self._production.done)
+        await self.progress.until("the last order to be acknowledged", self._production.done)
         self._line("producer", f"has sent its last order: {len(self.observed.produced)} in all")
         ends = self.observed.ends(PARTITIONS)
-        await self.watcher.until(
+        await self.progress.until(
             f"{LAST.name} to commit the end of every partition",
             lambda: all(self.observed.committed.get(partition, 0) == end for partition, end in ends.items()),
         )
@@ -286,14 +286,14 @@ class DemoStory:
         self._line("demo", f"asks {LAST.name} to close its client, too")
         survivor = self._consumers[LAST]
         survivor.leave()
-        await self.watcher.until(f"{LAST.name} to end", lambda: survivor.exit_code is not None)
-        await self.watcher.until("the group to be Empty", lambda: self.observed.state == "Empty")
+        await self.progress.until(f"{LAST.name} to end", lambda: survivor.exit_code is not None)
+        await self.progress.until("the group to be Empty", lambda: self.observed.state == "Empty")
 
     async def _memory(self) -> None:
         await self._chapter(
             "What the log remembers", "All of this was stored in a topic like any other, record by record."
         )
-        self.watcher.waiting_for = "a client to read __consumer_offsets"
+        self.progress.waiting_for = "a client to read __consumer_offsets"
         number, log = await final_check.offsets_log(
             self.kafka.address, GROUP, self.kafka.core.config.offsets_topic_num_partitions
         )
@@ -366,7 +366,7 @@ class DemoStory:
     # --- what happens in several chapters
 
     async def _chapter(self, title: str, *paragraphs: str) -> None:
-        await self.watcher.wait_until_told()
+        await self.progress.wait_until_told()
         self.output.chapter(title, *paragraphs)
 
     def _line(self, actor: str, text: str, *words: str) -> None:
@@ -374,22 +374,22 @@ class DemoStory:
 
     async def _joins(self, role: ConsumerSettings) -> None:
         self._consumers[role].join()
-        await self.watcher.until(f"{role.name} to be a member", lambda: role.name in self.observed.members.values())
+        await self.progress.until(f"{role.name} to be a member", lambda: role.name in self.observed.members.values())
 
     async def _works(self, *roles: ConsumerSettings) -> None:
         """Wait until the group is Stable with ``roles`` as its members and each has committed, and report what they read."""
         names = [role.name for role in roles]
-        await self.watcher.until(
+        await self.progress.until(
             f"the group to be Stable with {', '.join(names)}", lambda: self.observed.is_stable_with(*names)
         )
-        await self.watcher.until(
+        await self.progress.until(
             f"a commit by each of {', '.join(names)}",
             lambda: all(self.observed.commits_in_generation[name] for name in names),
         )
         await self._tell_work()
 
     async def _tell_work(self) -> None:
-        await self.watcher.wait_until_told()
+        await self.progress.wait_until_told()
         reads = self.observed.reads(since=self._sightings_told)
         self._sightings_told = len(self.observed.sightings)
         # What the killed member last read was reported when it was killed.
@@ -398,7 +398,7 @@ class DemoStory:
 
     async def _produce(self, sender: AIOKafkaProducer) -> None:
         await produce(sender, TOPIC, self._no_more_orders, self.observed.produced_at)
-        self.watcher.news()
+        self.progress.news()
 
     def _held(self) -> dict[int, int]:
         """Partition → the committed offset in the coordinator's memory."""

@@ -26,11 +26,11 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     ZOMBIE,
 )
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.consumer_process_watcher import ConsumerProcessWatcher, StoryError
 from groupcoord.cli.demo.demo_cluster import demo_cluster
 from groupcoord.cli.demo.final_check import read_all
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
+from groupcoord.cli.demo.story_progress import StoryError, StoryProgress
 from groupcoord.coordinator.events import GroupEvent, MemberJoined, MemberRemoved
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.core.events import Event, TimerFired
@@ -124,16 +124,16 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
     now_ms = wall_clock()
     output = DemoOutput(console, now_ms())
     narrator = TransactionNarrator(output)
-    watcher = ConsumerProcessWatcher(ObservedGroup(GROUP, INPUT), narrator.tell, 0 if fast else BREATH_S)
+    progress = StoryProgress(ObservedGroup(GROUP, INPUT), narrator.tell, 0 if fast else BREATH_S)
     topics = {INPUT: 1, OUTPUT: 1}
     config = {"group.initial.rebalance.delay.ms": 0}
     try:
-        settings = {"topics": topics, "config": config, "listeners": [watcher.happened]}
+        settings = {"topics": topics, "config": config, "listeners": [progress.happened]}
         async with demo_cluster(output, page, **settings) as (kafka, until_seen):
             try:
-                code = await Lesson(output, watcher, kafka).play(time_limit_s)
+                code = await Lesson(output, progress, kafka).play(time_limit_s)
             finally:
-                await watcher.end()
+                await progress.end()
             await until_seen()
             return code
     except ExceptionGroup:
@@ -143,9 +143,9 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
 class Lesson:
     """The chapters of the story. It waits for conditions, never for time."""
 
-    def __init__(self, output: DemoOutput, watcher: ConsumerProcessWatcher, kafka: Cluster) -> None:
+    def __init__(self, output: DemoOutput, progress: StoryProgress, kafka: Cluster) -> None:
         self.output = output
-        self.watcher = watcher
+        self.progress = progress
         self.kafka = kafka
         self.wrote: list[tuple[str, str]] = []
         """(worker, order) of each invoice that was written, committed or not."""
@@ -167,11 +167,11 @@ class Lesson:
                 await self._waking_up()
                 problems += await self._reckoning()
         except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.watcher.waiting_for}")
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.progress.waiting_for}")
         except StoryError as problem:
             problems.append(str(problem))
         except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.watcher.waiting_for}: {problem!r}")
+            problems.append(f"a client failed, waiting for {self.progress.waiting_for}: {problem!r}")
         problems += [f"the server failed: {error!r}" for error in self.kafka.server_errors]
         return self._judge(problems)
 
@@ -183,7 +183,7 @@ class Lesson:
             f"A worker reads {INPUT} and writes {OUTPUT}, one transaction for each order: the invoice, and the offset that "
             "says that the order was read. Each worker is a process of its own, written with confluent-kafka.",
         )
-        self.watcher.begin()
+        self.progress.begin()
         producer = AIOKafkaProducer(bootstrap_servers=self.kafka.address, client_id="shop")
         await producer.start()
         for order in ORDERS:
@@ -192,13 +192,13 @@ class Lesson:
         self._line("demo", f"writes {len(ORDERS)} orders into {INPUT}")
         for name in (ZOMBIE, SUCCESSOR):
             self._workers[name] = await start_consumer("exactly_once_worker", _settings(name, self.kafka.address))
-            self.watcher.watch(self._workers[name], self._heard)
+            self.progress.watch(self._workers[name], self._heard)
 
     async def _standing_still(self) -> None:
         await self._chapter("An exactly-once loop", "Reads, writes, and commits both at once, order by order.")
         self._workers[ZOMBIE].join()
         order = ORDERS[STANDS_STILL_AT - 1]
-        await self.watcher.until(f"{ZOMBIE} to write for {order}", lambda: (ZOMBIE, order) in self.wrote)
+        await self.progress.until(f"{ZOMBIE} to write for {order}", lambda: (ZOMBIE, order) in self.wrote)
         await self._chapter("A worker stands still", "Its machine swaps, or collects garbage. It will not know.")
         self._line(ZOMBIE, f"has written the invoice of {order}, not committed it, and is stopped (SIGSTOP)")
         log = self.kafka.core.broker.log(OUTPUT, 0)
@@ -216,7 +216,7 @@ class Lesson:
             f"{SUCCESSOR} has the same transactional id, {TRANSACTIONAL_ID}. Nobody has to know whether {ZOMBIE} is dead.",
         )
         self._workers[SUCCESSOR].join()
-        await self.watcher.until(
+        await self.progress.until(
             f"{SUCCESSOR} to commit the rest of the orders", lambda: self.committed[-1:] == [ORDERS[-1]]
         )
 
@@ -225,9 +225,9 @@ class Lesson:
         self._line("demo", f"wakes {ZOMBIE} (SIGCONT)")
         zombie = self._workers[ZOMBIE]
         zombie.may_end = True
-        waking = self.watcher.run(f"waking {ZOMBIE}", self._wake(zombie))
-        await self.watcher.until(f"{ZOMBIE} to end", lambda: zombie.exit_code is not None and waking.done())
-        await self.watcher.wait_until_told()
+        waking = self.progress.run(f"waking {ZOMBIE}", self._wake(zombie))
+        await self.progress.until(f"{ZOMBIE} to end", lambda: zombie.exit_code is not None and waking.done())
+        await self.progress.wait_until_told()
         if self.fenced:
             self._line(
                 ZOMBIE,
@@ -236,18 +236,18 @@ class Lesson:
             )
         successor = self._workers[SUCCESSOR]
         successor.leave()
-        await self.watcher.until(f"{SUCCESSOR} to end", lambda: successor.exit_code is not None)
+        await self.progress.until(f"{SUCCESSOR} to end", lambda: successor.exit_code is not None)
 
     async def _wake(self, zombie: ConsumerProcess) -> None:
         """Send SIGCONT until it ends, because it may not have been stopped yet."""
         while zombie.exit_code is None:
             zombie.wake()
             await asyncio.sleep(WAKE_EVERY_S)
-        self.watcher.news()
+        self.progress.news()
 
     async def _reckoning(self) -> list[str]:
         await self._chapter("The reckoning", "What is in the log, and what does a reader of committed records get?")
-        self.watcher.waiting_for = f"a client to read {OUTPUT}"
+        self.progress.waiting_for = f"a client to read {OUTPUT}"
         everything = await _read(self.kafka.address, "read_uncommitted")
         committed = await _read(self.kafka.address, "read_committed")
         self.output.show(invoices_table(everything, committed))
@@ -269,7 +269,7 @@ class Lesson:
     # --- what happens in several chapters
 
     async def _chapter(self, title: str, paragraph: str) -> None:
-        await self.watcher.wait_until_told()
+        await self.progress.wait_until_told()
         self.output.chapter(title, paragraph)
 
     def _line(self, actor: str, text: str, *words: str) -> None:
@@ -283,7 +283,7 @@ class Lesson:
             self.committed.append(which)
         elif what == FENCED:
             self.fenced.append(name)
-        self.watcher.news()
+        self.progress.news()
 
 
 def wrong_invoices(committed: Sequence[str]) -> list[str]:

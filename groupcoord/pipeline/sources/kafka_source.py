@@ -50,7 +50,7 @@ from groupcoord.pipeline.columnar_decoder import PLACES, is_of_places
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
-from groupcoord.pipeline.sources.offset_ranges import cut_offsets
+from groupcoord.pipeline.sources.split_offset_range import cut_offsets
 from groupcoord.pipeline.sources.transaction_outcomes import (
     batches_alone,
     first_ends,

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (API key 25): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

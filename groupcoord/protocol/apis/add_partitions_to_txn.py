@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 BY_TRANSACTION_FROM = 4
 """The first version that has several transactions."""

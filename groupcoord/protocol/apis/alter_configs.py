@@ -2,8 +2,8 @@
 
 from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
 from groupcoord.protocol.apis.incremental_alter_configs import AlterConfigsResourceResponse
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -1,7 +1,7 @@
 """ApiVersions (API key 18): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

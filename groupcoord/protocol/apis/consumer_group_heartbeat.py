@@ -3,7 +3,7 @@
 import uuid
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, MEMBER_ID, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -1,8 +1,8 @@
 """CreatePartitions (API key 37): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import TOPIC_NAME, Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -4,8 +4,8 @@ import uuid
 from dataclasses import replace
 
 from groupcoord.protocol.api_descriptor import TOPIC_ID, TOPIC_NAME, Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

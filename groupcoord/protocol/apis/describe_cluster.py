@@ -1,7 +1,7 @@
 """DescribeCluster (API key 60): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -3,8 +3,8 @@
 import uuid
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -4,8 +4,8 @@ import uuid
 
 from groupcoord.protocol.api_descriptor import TOPIC_ID, Api, ApiKey, RequestField
 from groupcoord.protocol.codec.flexible_versions import LazyBytes
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 """What a key is: the ``key_type``."""

@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (API key 44): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_RESOURCE, TOPIC_RESOURCE, Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

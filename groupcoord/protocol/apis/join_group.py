@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, INSTANCE_ID, MEMBER_ID, Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

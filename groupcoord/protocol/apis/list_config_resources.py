@@ -4,7 +4,7 @@ Version 0 was called ListClientMetricsResources.
 """
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

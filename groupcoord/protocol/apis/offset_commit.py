@@ -12,8 +12,8 @@ from groupcoord.protocol.api_descriptor import (
     ApiKey,
     RequestField,
 )
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -1,7 +1,7 @@
 """SyncGroup (API key 14): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, INSTANCE_ID, MEMBER_ID, Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

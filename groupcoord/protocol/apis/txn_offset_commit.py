@@ -1,7 +1,7 @@
 """TxnOffsetCommit (API key 28): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import GROUP_ID, INSTANCE_ID, MEMBER_ID, TOPIC_NAME, Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

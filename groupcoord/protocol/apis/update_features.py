@@ -1,7 +1,7 @@
 """UpdateFeatures (API key 57): request and response messages, and their Api (KIP-584, KIP-778)."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

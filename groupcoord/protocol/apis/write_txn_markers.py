@@ -1,7 +1,7 @@
 """WriteTxnMarkers (API key 27): request and response messages, and their Api."""
 
 from groupcoord.protocol.api_descriptor import Api, ApiKey, RequestField
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 
 @message

@@ -6,7 +6,7 @@ All values have version 0, which is flexible. Sources: the message definitions o
 
 import uuid
 
-from groupcoord.protocol.codec.message_decorator import message
+from groupcoord.protocol.message_dataclass import message
 
 CONSUMER_GROUP_VALUE_VERSION = 0
 """The version of the values of consumer groups."""

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.codec.schema import MessageSchema, SchemaField, parse_annotation
 from groupcoord.protocol.coordinator_records import consumer_group_records as consumer
 from groupcoord.protocol.coordinator_records.schemas import RECORD_TYPES, RecordStruct
 from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.message_dataclass import message
 
 OFFSET_COMMIT_VALUE_VERSION = 4
 """The version that Kafka 4.3 writes for a commit without an expire time."""

@@ -8,10 +8,10 @@ import struct
 from types import MappingProxyType
 
 from groupcoord.protocol.codec.message_codec import Codec
-from groupcoord.protocol.codec.message_decorator import message
 from groupcoord.protocol.coordinator_records.group_records import schema_of
 from groupcoord.protocol.coordinator_records.schemas import RecordField, RecordStruct, RecordType
 from groupcoord.protocol.errors import WireError
+from groupcoord.protocol.message_dataclass import message
 
 TRANSACTION_LOG = 0
 """The record type of a transactional id (``CoordinatorRecordType``)."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.events import LeaderChanged
-from groupcoord.broker.partition_state_changes import NO_LEADER
+from groupcoord.broker.leader_election_and_isr import NO_LEADER
 from groupcoord.broker.topic_store import Topic
 from groupcoord.client.completed_fetch import decode_records
 from groupcoord.core.effects import Call

@@ -4,8 +4,8 @@ import pytest
 
 from groupcoord.cli.demo.clients.consumer_common import ReadRecord, parse_report
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.consumer_process_watcher import ConsumerProcessWatcher, StoryError
 from groupcoord.cli.demo.observed_group import ObservedGroup
+from groupcoord.cli.demo.story_progress import StoryError, StoryProgress
 from tests.cli.demo.clients.test_consumer_common import SETTINGS
 from tests.cli.demo.support import GROUP, TOPIC
 
@@ -50,7 +50,7 @@ async def test_it_can_be_killed_more_than_once() -> None:
 
 
 async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> None:
-    behind = ConsumerProcessWatcher(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
+    behind = StoryProgress(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
     consumer = await start_consumer("no_such_program", SETTINGS)
     assert consumer.name == "confluent"
     behind.watch(consumer)
@@ -60,7 +60,7 @@ async def test_one_that_ends_by_itself_ends_the_story_with_its_last_words() -> N
 
 
 async def test_the_end_ends_those_that_still_run() -> None:
-    behind = ConsumerProcessWatcher(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
+    behind = StoryProgress(ObservedGroup(GROUP, TOPIC), lambda _: False, breath_s=0)
     consumer = await talker("exec cat")
     behind.watch(consumer)
     await asyncio.wait_for(behind.end(), 10)

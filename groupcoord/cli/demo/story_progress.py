@@ -1,4 +1,4 @@
-"""Watches the demo's consumer processes, passes events to the narrator, and lets the story wait for conditions."""
+"""Lets a story of the demo wait for conditions; watches its consumer processes, and passes events to the narrator."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,7 +14,7 @@ class StoryError(Exception):
     """The story cannot go on; the text says why."""
 
 
-class ConsumerProcessWatcher:
+class StoryProgress:
     """Collects events and the consumers' output. ``tell`` is called with each event in order, and returns whether it printed
     something; then it pauses for ``breath_s`` seconds, so that the audience can follow."""
 

@@ -1,6 +1,6 @@
 """Who leads, and who is in sync or eligible, when brokers come and go (KIP-966)."""
 
-from groupcoord.broker.partition_state_changes import NO_LEADER, Election, PartitionState, after_change
+from groupcoord.broker.leader_election_and_isr import NO_LEADER, Election, PartitionState, after_change
 
 ALL = (1, 2, 3)
 WHOLE = PartitionState(replicas=ALL, isr=ALL, leader=1)
