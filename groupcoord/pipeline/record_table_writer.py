@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from groupcoord.pipeline import columnar_decoder
 from groupcoord.pipeline.arrow_columns import arrow_schema
 from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.parquet_writer import parquet_writer
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import COMMITS, TableSchema, table_schema
 from groupcoord.pipeline.sources.factory import SourcePlan
@@ -187,9 +188,7 @@ class _File:
     def _write(self) -> None:
         if self._writer is None:
             self._path.parent.mkdir(exist_ok=True)
-            self._writer = pq.ParquetWriter(
-                self._path, self._schema, compression=self._codec, **_encodings(self._schema)
-            )
+            self._writer = parquet_writer(self._path, self._schema, self._codec)
         self._writer.write_table(pa.Table.from_batches(self._waiting))
         self._waiting, self._waiting_bytes = [], 0
 
@@ -200,26 +199,6 @@ class _File:
             yield
         except OSError as problem:
             raise PipelineError(f"cannot write {self._path}: {problem.strerror or problem}") from None
-
-
-def _encodings(schema: Any) -> dict[str, Any]:
-    """How PyArrow is to encode the columns of ``schema``: numbers that mostly grow, offsets and times, as differences. The
-    files of commits become a tenth of the size, in a third of the time."""
-    leaves = [leaf for field in schema for leaf in _leaves(field.name, field.type)]
-    grow = {name for name, kind in leaves if pa.types.is_int64(kind) or pa.types.is_timestamp(kind)}
-    return {
-        "use_dictionary": [name for name, _ in leaves if name not in grow],
-        "column_encoding": dict.fromkeys(grow, "DELTA_BINARY_PACKED"),
-    }
-
-
-def _leaves(path: str, kind: Any) -> list[tuple[str, Any]]:
-    """The paths in a Parquet file of the simple values in a column of type ``kind``, with their types."""
-    if pa.types.is_list(kind):
-        return _leaves(f"{path}.list.element", kind.value_type)
-    if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
-    return [(path, kind)]
 
 
 _BY_TASKS = "records"

@@ -50,22 +50,19 @@ FOLLOWED = table_schema(
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def compare_commits(
-    recent: int, stretch_bits: int, slow: dict[int, int] | None = None
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def compare_commits(recent: int, stretch_bits: int, slow: Any = None) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Make a function from record batches of IN_STRETCH, with complete stretches of 2 to the power of ``stretch_bits``
     offsets, to batches of FOLLOWED.
 
-    ``recent`` (at least one) is how many of the last commits of each key are always returned. ``slow`` has the keys for which a
-    pause is longer than SHORTEST_GAP_MS, and how long it is in ms.
+    ``recent`` (at least one) is how many of the last commits of each key are always returned. ``slow`` is an Arrow table
+    with each ``key`` for which a pause is longer than SHORTEST_GAP_MS, in order, and how long it is: ``pause_ms``.
     """
-    keys = np.array(sorted(slow or {}), np.int64)
-    pauses = np.array([SHORTEST_GAP_MS, *((slow or {})[key] for key in keys.tolist())], np.int64)
+    keys, pauses = (np.array(slow[name] if slow else [], np.int64) for name in ("key", "pause_ms"))
+    known, shortest = np.append(0, keys), np.append(SHORTEST_GAP_MS, pauses)  # the first place is of all other keys
 
     def shortest_pause(key: Any) -> Any:
         place = np.searchsorted(keys, key, "right")
-        is_slow = (place > 0) & (np.append(0, keys)[place] == key)
-        return pauses[np.where(is_slow, place, 0)]
+        return shortest[np.where(known[place] == key, place, 0)]
 
     def follow(batches: Iterator[Any]) -> Iterator[Any]:
         if found := list(batches):
@@ -272,13 +269,12 @@ def consecutive_commits(
     )
 
 
-def _slow(statistics: DataFrame) -> dict[int, int]:
+def _slow(statistics: DataFrame) -> Any:
     """The keys for which a pause is longer than SHORTEST_GAP_MS, with its length in ms: without them, nearly all commits of a
     partition that commits once a minute would go on to the sort. At most MOST_SLOW."""
     pause = f"bigint(floor({TIMES_USUAL} * (last_ms - first_ms) / (commits - 1))) as pause_ms"
     slow = statistics.where("commits > 1").selectExpr("key", pause).where(f"pause_ms > {SHORTEST_GAP_MS}")
-    slow = slow.limit(MOST_SLOW).toArrow()
-    return dict(zip(slow["key"].to_pylist(), slow["pause_ms"].to_pylist(), strict=True))
+    return slow.limit(MOST_SLOW).toArrow().sort_by("key")
 
 
 def _marks(ownership: DataFrame, statistics: DataFrame, stretch_bits: int) -> DataFrame:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from groupcoord.pipeline.arrow_columns import TIMESTAMP, arrow_schema
+from groupcoord.pipeline.parquet_writer import parquet_writer
 from groupcoord.pipeline.schemas import OWNERSHIP, TableSchema, table_schema
 from groupcoord.pipeline.spark_session import map_in_arrow
 
@@ -168,11 +168,8 @@ def _writer(folder: Path, codec: str) -> Any:
     """A writer of this task's file of OWNERSHIP. A task that is repeated writes the same file."""
     folder.mkdir(parents=True, exist_ok=True)
     task = TaskContext.get()
-    return pq.ParquetWriter(
-        folder / f"task-{0 if task is None else task.partitionId()}.parquet",
-        arrow_schema(OWNERSHIP.columns),
-        compression=codec,
-    )
+    path = folder / f"task-{0 if task is None else task.partitionId()}.parquet"
+    return parquet_writer(path, arrow_schema(OWNERSHIP.columns), codec)
 
 
 PARTITIONS_AT_ONCE = 200_000

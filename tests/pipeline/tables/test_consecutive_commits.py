@@ -32,7 +32,10 @@ ROWS = st.lists(
 
 def follow(rows: list[Row], recent: int, slow: dict[int, int] | None = None) -> list[Row]:
     table = pa.Table.from_pylist(rows, schema=arrow_schema(IN_STRETCH.columns))
-    batches = list(compare_commits(recent, STRETCH_BITS, slow)(iter(table.to_batches(max_chunksize=7))))
+    keys = sorted(slow or ())
+    numbers = pa.schema([("key", pa.int64()), ("pause_ms", pa.int64())])
+    pauses = pa.table([keys, [slow[key] for key in keys]], schema=numbers) if slow is not None else None
+    batches = list(compare_commits(recent, STRETCH_BITS, pauses)(iter(table.to_batches(max_chunksize=7))))
     assert all(batch.schema == arrow_schema(FOLLOWED.columns) for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
