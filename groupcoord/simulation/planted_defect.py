@@ -26,7 +26,7 @@ class PlantedDefect(NamedTuple):
     options: PlanOptions = DEFAULT_OPTIONS
     """Options of plans that are likely to find it."""
     first_seed: int = 0
-    """The first seed to try, for a defect that few seeds find."""
+    """The first seed to try: one that finds the defect soon."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:

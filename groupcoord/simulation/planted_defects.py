@@ -302,6 +302,7 @@ _ALL = (
             Patch(ClassicGroup, "select_protocol", _first_choice_of_last_member),
             Patch(Member, "metadata_of", _any_metadata),
         ],
+        first_seed=12,
     ),
     PlantedDefect(
         "no-static-members",
@@ -391,6 +392,7 @@ _ALL = (
         "A member ignores that a rebalance has started.",
         "converges",
         [Patch(error_reactions, "to_heartbeat", _ignore_rebalances)],
+        first_seed=22,
     ),
     PlantedDefect(
         "epoch-back",
@@ -412,6 +414,7 @@ _ALL = (
         "only-subscribed",
         [Patch(consumer_heartbeat, "_updated", _keep_topics)],
         _SUBSCRIPTIONS,
+        first_seed=4,
     ),
     PlantedDefect(
         "no-revocation-timer",
@@ -440,6 +443,7 @@ _ALL = (
         "commit-fencing",
         [Patch(ClassicGroup, "validate_transactional_offset_commit", return_none)],
         _ZOMBIES,
+        first_seed=1,
     ),
     PlantedDefect(
         "old-epoch-stored",
@@ -447,6 +451,7 @@ _ALL = (
         "transaction-replay",
         [Patch(TransactionData, "to_value", _store_former_epoch)],
         _TRANSACTIONS,
+        first_seed=4,
     ),
     PlantedDefect(
         "epoch-stays",
@@ -454,6 +459,7 @@ _ALL = (
         "one-transaction",
         [Patch(TransactionMetadata, "next_epoch", _epoch_stays)],
         _TRANSACTIONS,
+        first_seed=1,
     ),
     PlantedDefect(
         "old-epochs-write",
@@ -464,6 +470,7 @@ _ALL = (
             Patch(add_partitions_to_txn, "_check_producer", return_none),
         ],
         _LATE_PRODUCERS,
+        first_seed=10,
     ),
     PlantedDefect(
         "all-is-stable",
@@ -478,6 +485,7 @@ _ALL = (
         "transactions-end",
         [Patch(TransactionCoordinatorShard, "_time_out", lambda _: lambda *_: EMPTY_RESULT)],
         _CRASHES,
+        first_seed=13,
     ),
     PlantedDefect(
         "aborts-forgotten",
@@ -485,6 +493,7 @@ _ALL = (
         "only-committed",
         [Patch(ProducerStateManager, "aborted_by", return_none)],
         _TRANSACTIONS,
+        first_seed=24,
     ),
     PlantedDefect(
         "offsets-at-once",
@@ -492,6 +501,7 @@ _ALL = (
         "exactly-once",
         [Patch(OffsetManager, "apply", _no_producer)],
         _TRANSACTIONS,
+        first_seed=2,
     ),
     PlantedDefect(
         "not-idempotent",
@@ -499,6 +509,7 @@ _ALL = (
         "stored-once",
         [Patch(ProducerConfig, "is_idempotent", lambda _: property(lambda _: False))],
         _PRODUCERS,
+        first_seed=11,
     ),
     PlantedDefect(
         "retries-at-the-end",
@@ -509,6 +520,7 @@ _ALL = (
             Patch(RecordAccumulator, "_insert", _to_the_end),
         ],
         _PRODUCERS,
+        first_seed=4,
     ),
     PlantedDefect(
         "lost-is-stored",
@@ -516,6 +528,7 @@ _ALL = (
         "acknowledged-is-stored",
         [Patch(Sender, "request_failed", _lost_is_stored)],
         _PRODUCERS,
+        first_seed=13,
     ),
     PlantedDefect(
         "given-up-silently",
@@ -523,6 +536,7 @@ _ALL = (
         "records-end",
         [Patch(Sender, "_expire", _tell_nobody)],
         dataclasses.replace(PRODUCER_OPTIONS, kinds=(ActionKind.BLACKOUT, ActionKind.PARTITION, ActionKind.PAUSE)),
+        first_seed=5,
     ),
     *REPLICATION_DEFECTS,
 )

@@ -117,7 +117,7 @@ REPLICATION_DEFECTS = (
             Patch(fetch, "_check_divergence", return_none),
         ],
         _BEHIND,
-        first_seed=75,
+        first_seed=79,
     ),
     PlantedDefect(
         "epochs-not-compared",
@@ -125,6 +125,7 @@ REPLICATION_DEFECTS = (
         "replicas-converge",
         [Patch(fetch, "_check_divergence", return_none)],
         _BEHIND,
+        first_seed=4,
     ),
     PlantedDefect(
         "leader-acknowledges",
@@ -132,6 +133,7 @@ REPLICATION_DEFECTS = (
         "acknowledged-stays",
         [Patch(produce, "_ALL", lambda _: _NO_SUCH_ACKS)],
         _BEHIND,
+        first_seed=19,
     ),
     PlantedDefect(
         "anybody-leads",
@@ -146,6 +148,7 @@ REPLICATION_DEFECTS = (
         "read-stays",
         [Patch(PartitionLog, "high_watermark_position", lambda _: property(lambda self: self.end_position))],
         _BEHIND,
+        first_seed=4,
     ),
     PlantedDefect(
         "epoch-goes-on",
@@ -163,6 +166,7 @@ REPLICATION_DEFECTS = (
             Patch(ProducerStateManager, "_check_sequence", return_none),
         ],
         _BEHIND,
+        first_seed=4,
     ),
     PlantedDefect(
         "leader-commits",
@@ -170,6 +174,7 @@ REPLICATION_DEFECTS = (
         "commit-durability",
         [Patch(Appends, "_store", _complete_at_once)],
         _BEHIND,
+        first_seed=5,
     ),
     PlantedDefect(
         "out-of-sync-for-ever",
@@ -177,6 +182,7 @@ REPLICATION_DEFECTS = (
         "replicas-converge",
         [Patch(ClusterController, "copy_again", return_none)],
         _BEHIND,
+        first_seed=1,
     ),
     PlantedDefect(
         "alone-in-sync",
@@ -191,5 +197,6 @@ REPLICATION_DEFECTS = (
         "acknowledged-stays",
         [Patch(ClusterController, "_shut_down_uncleanly", return_none)],
         _WITHOUT_DISK,
+        first_seed=19,
     ),
 )
