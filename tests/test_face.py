@@ -23,6 +23,7 @@ def test_every_name_is_there_and_typed() -> None:
         _ = gc.Emulator  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_import_is_light_and_needs_nothing_of_the_tests() -> None:
     program = """
 import sys

@@ -29,6 +29,7 @@ def test_nothing_on_the_page_is_left_out() -> None:
     assert len(CONSOLES) == PAGE.count("```console") > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "shown"), CONSOLES)
 def test_a_command_prints_what_is_shown(capsys: pytest.CaptureFixture[str], command: str, shown: str) -> None:
     code = main(shlex.split(command))

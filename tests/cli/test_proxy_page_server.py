@@ -22,6 +22,7 @@ def told(trace: Trace, why: str) -> None:
     trace(LogNotCleaned(at_ms=1, cause=AdminAction("a test"), log="orders-0", why=why))
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_page_is_served_with_the_trace_as_it_grows() -> None:
     trace = Trace()
@@ -39,6 +40,7 @@ async def test_the_page_is_served_with_the_trace_as_it_grows() -> None:
                 pass
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_an_unknown_group_and_another_host_are_refused() -> None:
     async with page_server(Trace(), HTML, "127.0.0.1", 0) as url, httpx.AsyncClient() as client:

@@ -122,6 +122,7 @@ def test_a_topic_has_as_many_partitions_as_kafka_creates_at_once() -> None:
         assembled(topics=[("orders", 9_999)], topic_configs=configs)
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_kept_stays_and_another_count_of_partitions_is_refused(tmp_path: Path) -> None:
     def kept(*topics: tuple[str, int]) -> Assembly:
         with closing(DataDirectory(tmp_path, load(dev=True), new_uuid=Counting().uuid, now_ms=0)) as storage:

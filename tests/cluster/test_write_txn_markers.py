@@ -51,6 +51,7 @@ async def outcome(asked: "asyncio.Task[Any]") -> str:
     return ErrorCode(marker.topics[0].partitions[0].error_code).name
 
 
+@pytest.mark.slow
 async def test_a_marker_is_written_when_all_replicas_in_sync_have_it() -> None:
     async with trio() as kafka:
         slow = kafka.broker(replicas(kafka)[1][0])

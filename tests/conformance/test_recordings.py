@@ -12,11 +12,22 @@ from tests.conformance.telling import all_tales
 
 pytestmark = pytest.mark.minutes(1)
 
-SLOW = {"transactions_exhausted"}
-"""Topics whose stories ask a hundred thousand times."""
+SLOW = {
+    "transactions_exhausted",
+    "hostile.frames_that_are_none",
+    "transactional_data.an_older_epoch_in_the_log",
+    "transactional_lives.transactions_by_chance_0",
+    "transactions_fencing.ids_that_are_not_its_own",
+    "transactions_fencing.transactional_ids_that_nobody_has",
+    "transactions_offsets.adding_offsets_while_a_transaction_ends",
+    "transactions_partitions.adding_partitions_after_a_transaction",
+    "transactions_timing_out.transactional_ids_are_forgotten",
+}
+"""Topics whose stories ask a hundred thousand times, and single stories that take more than a quarter of a second."""
 TALES = [
-    pytest.param(tale, id=f"{tale.topic}.{tale.name}", marks=[pytest.mark.slow] if tale.topic in SLOW else [])
+    pytest.param(tale, id=name, marks=[pytest.mark.slow] if SLOW & {tale.topic, name} else [])
     for tale in all_tales()
+    for name in [f"{tale.topic}.{tale.name}"]
 ]
 
 

@@ -172,6 +172,7 @@ async def answers_as_described(control: Control, name: str, body: object, query:
         openapi_schema_validator.OAS31Validator(schema).validate(answer.json())
 
 
+@pytest.mark.slow
 async def test_a_problem_is_as_described(control: Control) -> None:
     problem = await control.get("/groups/app/wait", 422)
     schema = {"components": DESCRIBED["components"], "$ref": "#/components/schemas/Problem"}

@@ -28,6 +28,7 @@ async def paged(*, token: str | None = None) -> AsyncIterator[tuple[ControlledCl
         assert await clusters.end() == []
 
 
+@pytest.mark.slow
 async def test_the_page_is_served_and_is_no_part_of_the_api() -> None:
     async with paged() as (_, http):
         answer = await http.get("/page/")
@@ -36,6 +37,7 @@ async def test_the_page_is_served_and_is_no_part_of_the_api() -> None:
         assert not [path for path in described if "page" in path]
 
 
+@pytest.mark.slow
 async def test_a_message_is_told_field_by_field() -> None:
     async with paged() as (kafka, http):
         await kafka.consumers(1, group="app", topics="orders")
@@ -49,6 +51,7 @@ async def test_a_message_is_told_field_by_field() -> None:
         assert (missing.status_code, missing.json()["detail"]) == (404, "entry 99999 never was")
 
 
+@pytest.mark.slow
 async def test_with_a_token_the_page_comes_without_it_and_nothing_else() -> None:
     async with paged(token="secret") as (_, http):
         assert (await http.get("/page/")).status_code == 200

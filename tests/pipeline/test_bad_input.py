@@ -55,6 +55,7 @@ def test_a_broker_that_is_down() -> None:
         assert refused(f"kafka:127.0.0.1:{port}").startswith(f"no broker answers: 127.0.0.1:{port} cannot be reached: ")
 
 
+@pytest.mark.slow
 def test_a_listener_that_wants_tls() -> None:
     class HangingUp(socketserver.BaseRequestHandler):
         def handle(self) -> None:

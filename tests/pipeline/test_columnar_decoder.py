@@ -76,6 +76,7 @@ def test_it_says_what_the_plain_decoder_says(records: Sequence[tuple[bytes | Non
             assert (unpacked(row["topic"]), unpacked(row["metadata"])) == (key, value)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(KEYS, st.none() | st.tuples(VALUES, st.integers(0, 4))), min_size=1, max_size=8))
 def test_it_takes_every_commit_that_kafka_writes(said: list[tuple[Any, Any]]) -> None:
     records = [(write_key(key), value and write_value(*value)) for key, value in said]

@@ -310,6 +310,7 @@ def test_owners_that_are_too_long_ago_to_be_drawn_are_said_to_be() -> None:
     assert found.owned_from_ms == at(5)
 
 
+@pytest.mark.slow
 def test_many_groups_are_ranked_and_the_rest_counted() -> None:
     tables = empty()
     for number in range(RANKED + 7):

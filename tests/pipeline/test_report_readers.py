@@ -134,6 +134,7 @@ QUESTIONS: dict[str, Callable[[ArrowTableReader], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("merge_at", [200_000, 1])
 def test_local_files_give_the_answers_of_plain_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merge_at: int
@@ -146,6 +147,7 @@ def test_local_files_give_the_answers_of_plain_rows(
             assert question(reader) == question(PlainReader(tables)), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_the_page_is_the_same_however_the_rows_lie_in_files(tmp_path: Path, pieces: int) -> None:
     tables = history()

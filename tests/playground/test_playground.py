@@ -279,6 +279,7 @@ def test_who_is_gone_does_nothing_any_more(act: Act) -> None:
         act("commit", member="a")
 
 
+@pytest.mark.slow
 def test_a_playground_has_so_many_members_at_most(act: Act) -> None:
     for number in range(MOST_MEMBERS):
         act("add_member", group=f"g{number}", topics=["orders"])

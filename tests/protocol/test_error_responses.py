@@ -18,6 +18,7 @@ A_BUG, NO_TEXT = f"06{b'a bug'.hex()}", "00"
 """What the exception said, which one class repeats, and which nobody is told here."""
 
 
+@pytest.mark.slow
 def test_as_kafka() -> None:
     for key, version in sorted({(int(key), int(version)) for key, version, *_ in VECTORS}):
         api = APIS[key]

@@ -65,6 +65,7 @@ def test_half_a_frame_costs_what_has_come_and_not_what_it_announces() -> None:
     assert sys.getsizeof(buffer._buffer) < 120_000
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_kafka_python_frames_requests_as_we_do() -> None:
     for api, version in EVERY_VERSION:

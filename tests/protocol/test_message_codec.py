@@ -68,6 +68,7 @@ def test_kio_does_not_find_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hypothesis" not in sys.modules
 
 
+@pytest.mark.slow
 def test_it_is_imported_before_another_thread_can_look_for_hypothesis() -> None:
     program = "import sys, groupcoord.testing; print(*({'kio.static.primitive', 'hypothesis'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

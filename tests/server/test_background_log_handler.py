@@ -98,6 +98,7 @@ def test_a_line_that_is_too_long_is_dropped_and_the_next_ones_come(pipe: Pipe) -
     handler.close()
 
 
+@pytest.mark.slow
 def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
     os.set_blocking(pipe.writing, False)
     handler = BackgroundLogHandler(partial(write_all, pipe.writing), max_waiting_bytes=100_000_000)

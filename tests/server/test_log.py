@@ -507,6 +507,7 @@ def test_json_says_of_folded_lines_what_they_were_and_how_many() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_minute_of_a_client_in_a_loop_is_bounded_and_every_line_of_it_accounted_for() -> None:
     seen = Log("json")
     for number in range(20_000):

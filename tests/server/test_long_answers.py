@@ -188,6 +188,7 @@ def test_each_piece_that_is_read_is_activity(fetching: Fetching) -> None:
     assert (reading.transport.aborted, stuck.transport.aborted) == (False, True)
 
 
+@pytest.mark.slow
 def test_a_shutdown_loses_nothing_of_an_answer_that_is_being_read(run: Run) -> None:
     fetching = Fetching(16 << 20)
 

@@ -289,6 +289,7 @@ def test_only_the_leader_acknowledges_in_its_epoch(world: SimulatedWorld) -> Non
         looks.response_sent(call(ApiKey.PRODUCE, broker=1), response)
 
 
+@pytest.mark.slow
 def test_what_is_idempotent_is_written_once() -> None:
     ended = SimulatedWorld(plan_with())
     ended.run()
@@ -300,6 +301,7 @@ def test_what_is_idempotent_is_written_once() -> None:
         looks.finish()
 
 
+@pytest.mark.slow
 def test_all_replicas_converge() -> None:
     ended = SimulatedWorld(plan_with())
     ended.run()

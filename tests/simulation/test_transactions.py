@@ -39,6 +39,8 @@ from groupcoord.simulation.plan import CLASSIC, CONSUMER, OFFSETS_TOPIC, OUTPUT_
 from groupcoord.simulation.transactional_application import OpenTransaction
 from tests.simulation.runs import run
 
+pytestmark = pytest.mark.slow
+
 EMPTY, ONGOING = TransactionState.EMPTY.value, TransactionState.ONGOING.value
 COMMITS, ABORTS = TransactionState.PREPARE_COMMIT.value, TransactionState.PREPARE_ABORT.value
 COMMITTED, ABORTED = TransactionState.COMPLETE_COMMIT.value, TransactionState.COMPLETE_ABORT.value
@@ -71,7 +73,6 @@ def told(result: SimulationResult) -> str:
     return "\n".join(f"{line.source}: {line.text}" for line in result.lines)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
 def test_output_and_offsets_are_committed_at_once(protocol: str) -> None:
     text = told(run(plan_with(protocol=protocol)))
@@ -79,7 +80,6 @@ def test_output_and_offsets_are_committed_at_once(protocol: str) -> None:
     assert "transaction b: PrepareCommit → CompleteCommit" in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind in COORDINATOR_ACTIONS])
 def test_what_happens_to_the_coordinator_of_transactions(kind: ActionKind) -> None:
     actions = [
@@ -94,7 +94,6 @@ def test_a_producer_that_crashes_is_fenced_by_its_next_process() -> None:
     assert "because another producer was initialised with its transactional id" in told(run(plan_with(crash)))
 
 
-@pytest.mark.slow
 def test_a_producer_that_comes_back_under_another_id_leaves_a_transaction_that_times_out() -> None:
     crash = PlannedAction(at_ms=10_500, kind=ActionKind.CRASH, for_ms=500)
     text = told(run(plan_with(crash, new_id_per_start=True)))
@@ -112,7 +111,6 @@ def test_a_twin_and_its_member_fence_each_other() -> None:
     assert "PRODUCER_FENCED" in told(run(plan_with(twin, static=True)))
 
 
-@pytest.mark.slow
 def test_a_broker_restarts_and_the_leader_of_the_output_moves() -> None:
     restarts = [
         PlannedAction(at_ms=9_000 + 1_700 * number, kind=ActionKind.RESTART, for_ms=900, amount=300 + number)
@@ -122,7 +120,6 @@ def test_a_broker_restarts_and_the_leader_of_the_output_moves() -> None:
     assert "records of __consumer_offsets-0 in" in told(run(plan_with(*restarts, *moves, brokers=3)))
 
 
-@pytest.mark.slow
 def test_what_cannot_be_delivered_is_aborted() -> None:
     cut = PlannedAction(at_ms=9_990, kind=ActionKind.BLACKOUT, for_ms=45_000)
     run(plan_with(cut, timeout_ms=60_000))
@@ -136,7 +133,6 @@ def test_who_leaves_in_a_transaction_ends_it_first() -> None:
     assert ends < next(index for index, text in enumerate(lines) if text.startswith("leaves app"))
 
 
-@pytest.mark.slow
 @pytest.mark.untraced  # plans that are written for one thing each reach every line
 @pytest.mark.parametrize("seed", range(8))
 def test_skipping_changes_nothing(seed: int) -> None:

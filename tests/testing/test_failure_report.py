@@ -31,6 +31,7 @@ async def test_groups_are_told_with_why_their_last_generations_began() -> None:
         assert "app-2 left" in told[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 async def test_epochs_of_consumer_groups_and_groups_that_are_gone_are_told_too() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
@@ -110,6 +111,7 @@ async def test_transactions_are_told_with_what_became_of_them(tmp_path: Path) ->
         assert part(kafka.report(), "transactions") == ["billing Ongoing, producer 0 epoch 0, with orders-0"]
 
 
+@pytest.mark.slow
 async def test_the_story_is_folded_and_its_last_lines_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     title = "what happened, what changed nothing in one line"
     async with Cluster(topics=ORDERS, clock="manual") as kafka:

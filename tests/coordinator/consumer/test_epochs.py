@@ -127,6 +127,7 @@ def test_offsets_of_topics_that_someone_reads_are_not_deleted() -> None:
     assert asked.partition_errors == {T0: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, ("u", 0): OK}
 
 
+@pytest.mark.slow
 def test_offsets_expire_when_nobody_reads_their_topic() -> None:
     w = ConsumerWorld(group_consumer_session_timeout_ms=2**40)
     (a,) = w.joined_consumers("a")

@@ -49,6 +49,7 @@ def test_every_record_is_there_as_a_consumer_sees_it(batches: list[bytes]) -> No
     assert [round(row["append_ts"].timestamp() * 1000) for row in found] == [record.timestamp_ms for record in expected]
 
 
+@pytest.mark.slow
 @given(logs(), st.integers(1, 80))
 def test_a_torn_tail_ends_the_walk_at_the_last_whole_batch(batches: list[bytes], missing: int) -> None:
     data = b"".join(batches)

@@ -70,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(1, 40), st.integers(100, 600))
 def test_files_hide_what_the_next_marker_of_the_producer_says(
     folder: Path, steps: list[Step], cut: int, piece_bytes: int
@@ -92,6 +93,7 @@ def test_files_hide_what_the_next_marker_of_the_producer_says(
     assert said.get("records of transactions without an end", 0) == len(is_open)
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_what_a_broker_says_is_aborted_is_hidden(steps: list[Step]) -> None:
     data = b"".join(batch(offset, step) for offset, step in enumerate([*steps, (-1, "data")]))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def plainly(rows: list[Row], recent: int, slow: dict[int, int]) -> list[Row]:
     return found
 
 
+@pytest.mark.slow
 @given(ROWS, st.integers(1, 3), st.dictionaries(st.integers(0, 2), st.just(3 * SHORTEST_GAP_MS)), st.randoms())
 def test_it_finds_what_a_plain_loop_finds(
     said: list[tuple[Any, ...]], recent: int, slow: dict[int, int], chance: Any

@@ -14,6 +14,8 @@ from groupcoord.pipeline.watch.metrics import MetricsServer, WatchMetrics
 from tests.pipeline.frames import at
 from tests.pipeline.watch.outcomes import group_row, lag_row, outcome
 
+pytestmark = pytest.mark.slow  # a server of metrics takes half a second to stop
+
 Series = dict[tuple[str, ...], float]
 VIEWS: dict[str, list[dict[str, Any]]] = {
     "lag": [

@@ -106,6 +106,7 @@ def test_another_subscription() -> None:
     )
 
 
+@pytest.mark.slow
 def test_other_assignors() -> None:
     stage = Stage()
     a, b = stage.stable("a", "b")
