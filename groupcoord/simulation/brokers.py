@@ -456,6 +456,9 @@ def _is_plain_heartbeat_reply(effects: list[Effect]) -> bool:
     return len(effects) == 1 and type(effects[0]) is Reply and not effects[0].response.error_code
 
 
+_REPLICATED = {"min.insync.replicas": 2, "transaction.state.log.min.isr": 2, "replica.lag.time.max.ms": 10_000}
+
+
 @lru_cache(maxsize=64)
 def _config(
     brokers: int, policy: str, session_timeout_ms: int, heartbeat_interval_ms: int, *, replicated: bool
@@ -468,12 +471,6 @@ def _config(
         "group.consumer.session.timeout.ms": session_timeout_ms,
         "group.consumer.min.heartbeat.interval.ms": 1_000,
         "group.consumer.heartbeat.interval.ms": heartbeat_interval_ms,
+        **(_REPLICATED | {"default.replication.factor": brokers} if replicated else {}),
     }
-    if replicated:
-        properties |= {
-            "default.replication.factor": brokers,
-            "min.insync.replicas": 2,
-            "transaction.state.log.min.isr": 2,
-            "replica.lag.time.max.ms": 10_000,
-        }
     return load([f"{name}={value}" for name, value in properties.items()], brokers=brokers)
