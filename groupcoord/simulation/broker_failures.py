@@ -1,7 +1,7 @@
 """Broker failures and recoveries: brokers are killed, stopped, suspended or cut off, lose disks, or stop replicating."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from groupcoord.broker.leader_election_and_isr import PartitionState
 from groupcoord.broker.topic_store import TopicStore
@@ -22,6 +22,8 @@ _BREAKS: dict[ActionKind, _Act] = {
     ActionKind.STOP_COPYING: ClusterController.stop_copying,
 }
 _CUTS = frozenset({ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER})
+_STAYS_IN_SYNC = frozenset({ActionKind.STOP_COPYING, ActionKind.CUT_BROKERS})
+"""Failures after which a leader still runs and reaches the controller."""
 _CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER})
 
 
@@ -30,7 +32,6 @@ class BrokerFailures:
 
     def __init__(self, controller: ClusterController, change: Change, ids: Sequence[int], topics: TopicStore) -> None:
         self._controller, self._change, self._ids, self._topics = controller, change, ids, topics
-        self._without_disk: set[int] = set()
 
     def fail(self, kind: ActionKind, broker_id: int) -> bool:
         """Apply the failure ``kind`` to a broker. Returns whether its connections are closed now."""
@@ -52,12 +53,11 @@ class BrokerFailures:
         Otherwise Kafka, too, may lose acknowledged records: with the last disk that had them, because the last leader is
         elected again when no other replica is eligible, even without its disk.
         """
-        if self._is_last(broker_id, (each for topic in self._topics.all() for each in topic.metadata.partitions)):
+        if self._is_last(broker_id, self._partitions()):
             return False
         if kills := state is not BrokerState.STOPPED:
             self._act(ClusterController.kill, broker_id)
         self._act(ClusterController.lose_disk, broker_id)
-        self._without_disk.add(broker_id)
         return kills
 
     def _may_fail(self, kind: ActionKind, broker_id: int) -> bool:
@@ -66,15 +66,12 @@ class BrokerFailures:
         The controller learns only when the session of a broker expires, or when it starts, that its disk is lost; until then
         it is in sync.
         """
-        return kind in (ActionKind.STOP_COPYING, ActionKind.CUT_BROKERS) or not self._is_last(
-            broker_id,
-            (
-                each
-                for topic in self._topics.all()
-                for each in topic.metadata.partitions
-                if not self._without_disk.isdisjoint(each.isr)
-            ),
-        )
+        without_disk = {one for one in self._ids if self._controller.condition_of(one).lost_disk}
+        partitions = (each for each in self._partitions() if not without_disk.isdisjoint(each.isr))
+        return kind in _STAYS_IN_SYNC or not self._is_last(broker_id, partitions)
+
+    def _partitions(self) -> Iterator[PartitionState]:
+        return (each for topic in self._topics.all() for each in topic.metadata.partitions)
 
     def _is_last(self, broker_id: int, partitions: Iterable[PartitionState]) -> bool:
         """Whether, for one of the partitions, no other broker in sync runs and reaches the controller."""
@@ -102,7 +99,6 @@ class BrokerFailures:
         """Start or resume a broker that was stopped, killed or suspended."""
         state = self._controller.state_of(broker_id)
         if state is BrokerState.STOPPED:
-            self._without_disk.discard(broker_id)
             self._act(ClusterController.start, broker_id)
         elif state is BrokerState.PAUSED:
             self._act(ClusterController.resume, broker_id)
