@@ -1,5 +1,6 @@
 """Runs client programs as processes: to their end, or in the background with their output read line by line."""
 
+import os
 import signal
 import subprocess
 import threading
@@ -50,8 +51,9 @@ class Running:
         return code
 
     def pause(self) -> None:
-        """Let it stand still, its connections open."""
+        """Let it stand still, its connections open; all of its threads do when this returns."""
         self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)
 
     def resume(self) -> None:
         """Let it go on."""

@@ -5,6 +5,7 @@ another one is an address at which a relay listens, for the two of them alone.
 """
 
 import itertools
+import os
 import shutil
 import signal
 import subprocess
@@ -77,9 +78,10 @@ class Node:
             self._process = None
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """SIGSTOP. Its last thread has stopped when this returns: on a busy machine that takes a while."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)
 
     def resume(self) -> None:
         """SIGCONT."""
