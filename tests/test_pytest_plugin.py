@@ -7,7 +7,7 @@ import pytest
 from groupcoord.testing.trace import RequestReceived, Trace
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 
 SETTINGS = """
 [pytest]
@@ -46,13 +46,11 @@ def anyio_backend():
 
 
 def told(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResult:
-    """What a pytest in another process says of a test file."""
+    """What a pytest within this one says of a test file."""
     if "no:asyncio" not in options:
         pytester.makefile(".ini", pytest=SETTINGS)
     pytester.makepyfile(text)
-    return pytester.runpytest_subprocess(
-        "-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error", *options, timeout=120
-    )
+    return pytester.runpytest_inprocess("-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error", *options)
 
 
 @pytest.mark.parametrize(
@@ -205,13 +203,14 @@ def test_golden_files_are_written_anew_on_request(pytester: pytest.Pytester) -> 
 
 
 def test_who_uses_none_of_it_imports_none_of_it(pytester: pytest.Pytester) -> None:
-    told(
-        pytester,
+    pytester.makefile(".ini", pytest=SETTINGS)
+    pytester.makepyfile(
         """
         import sys
 
         def test_it():
             assert "groupcoord.pytest_plugin" in sys.modules
             assert "groupcoord.testing" not in sys.modules
-        """,
-    ).assert_outcomes(passed=1)
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider").assert_outcomes(passed=1)

@@ -2,19 +2,21 @@
 
 import pytest
 
+import groupcoord.testing  # noqa: F401 - else each inner pytest would import it anew
+
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 
 
 def told(pytester: pytest.Pytester, text: str, *options: str, ini: str = "", conftest: str = "") -> pytest.RunResult:
-    """What a pytest in another process says of a test file; a warning is an error there."""
+    """What a pytest within this one says of a test file; a warning is an error there."""
     if "no:asyncio" not in options:
         ini += "\nasyncio_default_fixture_loop_scope = function"
     pytester.makefile(".ini", pytest=f"[pytest]\n{ini}\n")
     pytester.makeconftest(conftest)
     pytester.makepyfile(test_it=text)
     usual = ("-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error")
-    result = pytester.runpytest_subprocess(*usual, *options, timeout=180)
+    result = pytester.runpytest_inprocess(*usual, *options)
     assert "INTERNALERROR" not in result.stdout.str()
     return result
 

@@ -123,6 +123,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.slow
+@pytest.mark.untraced
 async def test_the_description_is_valid() -> None:
     validate(DESCRIBED)
     assert DESCRIBED["openapi"].startswith("3.1")
