@@ -3,22 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
-
-from tools import docs
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for folder in ("groupcoord", "tests", "bench", "tools") for path in (ROOT / folder).rglob("*.py"))
 DATA_MODULES = {"errors.py", "broker_and_topic_properties.py", "property_documentation.py", "schemas.py"}
-
-
-@pytest.mark.untraced
-@pytest.mark.slow  # `make check` asks the same
-@pytest.mark.parametrize("name", docs.FILES)
-def test_generated_docs_are_fresh(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert docs.fresh(text) == text, "run `make docs`"
 
 
 def test_files_are_small_enough_to_read() -> None:

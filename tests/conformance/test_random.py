@@ -262,7 +262,7 @@ def test_the_first_difference_is_left_and_no_other(tmp_path: Path) -> None:
 def test_a_difference_shrinks_to_a_story_that_can_be_pasted(tmp_path: Path) -> None:
     judge = Judge(SpoiledTarget(itertools.repeat("always")), "judged", tmp_path)
     with pytest.raises(Differs):
-        tell_random_stories(RandomStory, judge.tell, stories=200)
+        tell_random_stories(RandomStory, judge.tell, stories=200, chance=4)
     assert judge.differing is not None
     report = judge.report()
     assert "gets.error_code: expected 0, got 27" in report
