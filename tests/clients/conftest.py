@@ -30,14 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings(f"ignore:{FORGOTTEN}:pytest.PytestUnraisableExceptionWarning"))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _garbage_is_looked_for_among_what_is_new() -> Iterator[None]:
-    """Half a million objects are there before the first test: they cost 0.4 s of processor time whenever they are looked at."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture(autouse=True)
 def _forgotten_sockets_do_not_haunt_other_tests() -> Iterator[None]:
     yield
