@@ -24,6 +24,9 @@ SYMPTOMS = (
         "lost_partitions", "partitions with records that were deleted before they were read", "lag", 5, "partitions"
     ),
     HealthSymptom("late_partitions", "partitions whose lag is not OK", "lag", 4, "partitions"),
+    HealthSymptom(
+        "awaited_transactions", "transactions open for over a minute that it waits for", "open_transactions", 4
+    ),
     HealthSymptom("commit_gaps", "pauses in which commits stopped", "commit_pauses", 3),
     HealthSymptom("zombies", "commits as if by a member that had lost the partition", "zombies", 3),
     HealthSymptom("moved_needlessly", "partitions that moved and need not have", "rebalances", 2),

@@ -17,19 +17,31 @@ HANGING_AFTER_S = 20 * 60
 It is the limit of the broker metric PartitionsWithLateTransactionsCount (KIP-664): ``transaction.max.timeout.ms``, 15 minutes
 by default, plus five minutes (LATE_TRANSACTION_BUFFER_MS of ProducerStateManager).
 """
+LONG_OPEN_AFTER_S = 60
+"""The age in seconds from which an open transaction is a symptom of the groups that wait for it.
+
+It is the default of ``transaction.timeout.ms``, the time that producers give a transaction.
+"""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenTransaction:
-    """The open transaction of one producer in all known ``partitions`` (``TOPIC-PARTITION``). ``offsets_behind`` is the number
-    of offsets in them from the last stable offset to the end; ``since`` is None where the cluster does not report it."""
+    """The open transaction of one producer in all known ``partitions`` (``TOPIC-PARTITION``). Of the ``groups`` with offsets
+    there, those in ``waiting`` have read up to it. ``offsets_behind`` is the number of offsets in the partitions from the last
+    stable offset to the end; ``since`` is None where the cluster does not report it."""
 
     producer_id: int | None
     since: datetime | None
     partitions: tuple[str, ...]
     groups: tuple[str, ...]
+    waiting: tuple[str, ...]
     offsets_behind: int
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, in words: the producer or, where that is unknown, the partition."""
+        return self.partitions[0] if self.producer_id is None else f"producer {self.producer_id}"
 
     def hangs(self, now: datetime, after_s: int) -> bool:
         """Is it older than ``after_s`` seconds? False if its begin is unknown."""
@@ -44,12 +56,17 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
             producer_id=parts[0]["producer_id"],
             since=min((part["since"] for part in parts if part["since"] is not None), default=None),
             partitions=tuple(f"{part['topic']}-{part['partition']}" for part in parts),
-            groups=tuple(sorted({group for part in parts for group in part["groups"] or ()})),
+            groups=_groups(parts, "groups"),
+            waiting=_groups(parts, "waiting"),
             offsets_behind=sum(part["end_offset"] - part["stable_offset"] for part in parts),
         )
         for parts in by_producer(in_order)
     ]
     return sorted(found, key=lambda one: (one.since or _NEVER, one.partitions))
+
+
+def _groups(parts: Iterable[Mapping[str, Any]], column: str) -> tuple[str, ...]:
+    return tuple(sorted({group for part in parts for group in part[column] or ()}))
 
 
 def by_producer(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

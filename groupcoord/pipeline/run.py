@@ -236,7 +236,7 @@ class _Job:
         self._step("source_warnings", self._source_warnings, "partitions-of-groups", *ends, of=["partitions-of-groups"])
 
         def health(of_log: DataFrame, *tables: DataFrame) -> DataFrame:
-            return group_health(dict(zip(HEALTH_TABLES, tables, strict=True)), of_log)
+            return group_health(dict(zip(HEALTH_TABLES, tables, strict=True)), of_log, self.now)
 
         few = ["commit_rates", "lag", "rebalances"]
         self._step("group_health", health, "partitions-of-groups", *HEALTH_TABLES, of=few)
@@ -364,6 +364,7 @@ HEALTH_TABLES = (
     "zombies",
     "commit_rates",
     "lag",
+    "open_transactions",
     "current_groups",
     "log_partitions",
 )

@@ -470,7 +470,7 @@ MEMBERS = table_schema(f"""
 _POINTS = ", ".join(f"{one.column} {one.points}{' points' * (one is SYMPTOMS[0])}" for one in SYMPTOMS)
 GROUP_HEALTH = table_schema(f"""
     group_health by group: Every group that any of the tables names, in one row: what to look at first. The score is the sum
-        over seven symptoms of points * log2(1 + count), or, for partitions, points * log2(1 + share of them): {_POINTS}.
+        over eight symptoms of points * log2(1 + count), or, for partitions, points * log2(1 + share of them): {_POINTS}.
     group
     kind string: `classic`, `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071), or `simple`: it only commits
     state string: as in `current_groups`; null: the group is gone
@@ -488,8 +488,11 @@ GROUP_HEALTH = table_schema(f"""
     commit_gaps bigint pauses: how often commits stopped: rows of `commit_pauses`
     zombies bigint commits: rows of `zombies`
     partitions bigint partitions: partitions with a committed offset, by `lag`
-    late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`
+    late_partitions bigint partitions: of these, those whose `status` in `lag` is known and not `OK`, and which do not wait
+        for an open transaction
     lost_partitions bigint partitions: of these, those in which `lag` has `records_lost`
+    awaited_transactions bigint transactions: transactions in `open_transactions` that began more than a minute ago and that it
+        is `waiting` for, each counted once, however many partitions it is in
     lag bigint records: sum of their known lags; null: none is known, or the sum overflows
     max_lag_seconds double s: highest of their `lag_seconds`; null: none is known
     expire_ts timestamp: when the first of the offsets with lag expires; null: none does
@@ -550,6 +553,8 @@ OPEN_TRANSACTIONS = table_schema("""
     producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
     since timestamp: when it wrote the first record of it; null: not known
     groups array<string>: groups that have committed offsets for this partition or, of `__consumer_offsets`, in it; sorted
+    waiting array<string>: of these, the groups that have read every record before the transaction and none behind it, as
+        consumers that read committed do until it ends; sorted
 """)
 
 END_OFFSETS = table_schema("""

@@ -200,7 +200,8 @@ def history() -> Tables:
     add_commits(tables, "quiet", 11)
     add_group(tables, "simple", kind="simple", state="Empty", protocol=None, generation=0, members=0, commits=2)
     add_commits(tables, "simple", 20, 21)
-    add_group(tables, "modern", kind="consumer", protocol="uniform", generation=7, members=1, rebalances=1)
+    add_group(tables, "modern", kind="consumer", protocol="uniform", generation=7, members=1, rebalances=1,
+              awaited_transactions=1)  # fmt: skip
     add_generation(tables, "modern", 7, 40, {"m-1": 3, "n-2": 2}, "n joined", of="consumer")
     add_epoch(tables, "modern", 6, 35, "m joined", assigned_ts=at(35), to_assign=5, reconciled_ts=at(36))
     add_epoch(tables, "modern", 7, 39, "n joined", members=2, assigned_ts=at(40), to_revoke=2, to_assign=2)
@@ -214,7 +215,8 @@ def history() -> Tables:
     add_owner(tables, "modern", 40, 0, "m-1", until=45, is_revoking=True)
     add_owner(tables, "modern", 45, 0, None)
     held_up = {"topic": "orders", "partition": 0, "stable_offset": 20, "end_offset": 100, "producer_id": 7}
-    add(tables, "open_transactions", **held_up, since=at(15), groups=["app", "audit", "backup", "cache"])
+    add(tables, "open_transactions", **held_up, since=at(15), groups=["app", "audit", "backup", "modern"],
+        waiting=["modern"])  # fmt: skip
     counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}
     for what, records in counts.items():
         add(tables, "record_counts", what=what, records=records)

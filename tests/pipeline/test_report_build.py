@@ -98,6 +98,7 @@ def test_groups_come_by_score_and_say_how_it_comes_about() -> None:
     assert groups[0].points == {
         "storms": 5.0,
         "late_partitions": 2.34,  # one of two
+        "awaited_transactions": 0.0,
         "commit_gaps": 3.0,
         "lost_partitions": 2.92,
         "zombies": 3.0,
@@ -379,7 +380,9 @@ def test_open_transactions_are_listed_the_oldest_first_with_their_groups() -> No
         add(tables, "open_transactions", topic=f"t{number:02}", partition=0, stable_offset=0, end_offset=1)
     report = build(tables)
     assert report.open_transactions[:3] == (
-        OpenTransaction(7, at(15), 1, (HeldUpPartition("orders", 0, 20, 100),), 80, ("app", "audit", "backup"), 1),
+        OpenTransaction(
+            7, at(15), 1, (HeldUpPartition("orders", 0, 20, 100),), 80, ("app", "audit", "backup"), 1, ("modern",), 0
+        ),
         OpenTransaction(None, at(16), 1, (HeldUpPartition("later", 1, 0, 9),), 9, (), 0),
         OpenTransaction(None, None, 1, (HeldUpPartition("t00", 0, 0, 1),), 1, (), 0),
     )
@@ -390,11 +393,16 @@ def test_an_open_transaction_is_told_once_however_many_partitions_it_holds_up() 
     tables = history()
     for number in range(5):
         held_up = {"stable_offset": 10, "end_offset": 20 + number, "producer_id": 7, "since": at(14 + number)}
-        add(tables, "open_transactions", topic="ledger", partition=number, groups=["books"], **held_up)
-    [found] = build(tables).open_transactions
+        add(tables, "open_transactions", topic="ledger", partition=number, groups=["books"], waiting=["app"], **held_up)
+    report = build(tables)
+    [found] = report.open_transactions
     assert (found.producer_id, found.since_ms, found.partitions, found.held_up) == (7, at(14), 6, 80)
     assert [(one.topic, one.partition) for one in found.places] == [("ledger", 0), ("ledger", 1), ("ledger", 2)]
     assert (found.groups, found.groups_left_out) == (("app", "audit", "backup"), 2)
+    assert (found.waiting, found.waiting_left_out) == (("app", "modern"), 0)
+    [of_app] = detail(report, "app").awaited
+    assert (of_app.partitions, of_app.since_ms, of_app.places) == (5, at(14), found.places)
+    assert detail(report, "simple").awaited == ()
 
 
 def test_the_document_for_machines_says_the_same() -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -86,7 +87,9 @@ def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed:
     )
     groups = _groups(reader)
     storms = reader.rows("storms", STORM_COLUMNS, f"-rebalances {BY_STORM}", LISTED)
-    open_transactions, left_open = _open_transactions(reader)
+    open_rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, "since topic partition", MOST_HELD_UP)
+    open_transactions = _open_transactions(open_rows)
+    details = details_of(reader, groups[:detailed], log)
     what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, "-seconds from_ts group", LISTED)
     losses = _losses(reader)
@@ -96,14 +99,14 @@ def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed:
         overview=overview,
         groups=groups,
         groups_left_out=overview.groups - len(groups),
-        details=details_of(reader, groups[:detailed], log),
+        details=tuple(replace(one, awaited=_awaited(one.group.group, open_rows)) for one in details),
         causes=_causes(reader),
         storms=tuple(_with_what_if(reader, storm) if what_if else storm for storm in map(storm_of, storms)),
         storms_left_out=overview.storms - len(storms),
         pauses=tuple(model.CommitPause(*(row[name] for name in COMMIT_PAUSES.names)) for row in pauses),
         pauses_left_out=overview.commit_gaps - len(pauses),
-        open_transactions=open_transactions,
-        open_transactions_left_out=left_open,
+        open_transactions=open_transactions[:LISTED],
+        open_transactions_left_out=max(len(open_transactions) - LISTED, 0),
         losses=losses,
         losses_left_out=overview.lost_partitions - len(losses),
         expiring=expiring[:LISTED],
@@ -204,16 +207,20 @@ def _causes(reader: ArrowTableReader) -> tuple[model.CauseCount, ...]:
     return tuple(found)
 
 
-def _open_transactions(reader: ArrowTableReader) -> tuple[tuple[model.OpenTransaction, ...], int]:
-    """The first open transactions, and how many more there are. All partitions of one producer are one transaction."""
-    rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, "since topic partition", MOST_HELD_UP)
-    found = [_open_transaction(of_one) for of_one in by_producer(rows)]
-    return tuple(found[:LISTED]), max(len(found) - LISTED, 0)
+def _open_transactions(rows: Sequence[Row]) -> tuple[model.OpenTransaction, ...]:
+    """The open transactions in ``rows`` of ``open_transactions``. All partitions of one producer are one transaction."""
+    return tuple(map(_open_transaction, by_producer(rows)))
+
+
+def _awaited(group: str, rows: Sequence[Row]) -> tuple[model.OpenTransaction, ...]:
+    return _open_transactions([row for row in rows if group in (row["waiting"] or ())])
 
 
 def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransaction:
     places = sorted(model.HeldUpPartition(*(row[name] for name in model.HeldUpPartition._fields)) for row in rows)
-    groups = sorted({group for row in rows for group in row["groups"] or ()})
+    groups, waiting = (
+        sorted({group for row in rows for group in row[column] or ()}) for column in ("groups", "waiting")
+    )
     return model.OpenTransaction(
         producer_id=rows[0]["producer_id"],
         since_ms=rows[0]["since"],
@@ -222,6 +229,8 @@ def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransactio
         held_up=max(one.end_offset - one.stable_offset for one in places),
         groups=tuple(groups[:MOST_AFFECTED]),
         groups_left_out=max(len(groups) - MOST_AFFECTED, 0),
+        waiting=tuple(waiting[:MOST_AFFECTED]),
+        waiting_left_out=max(len(waiting) - MOST_AFFECTED, 0),
     )
 
 

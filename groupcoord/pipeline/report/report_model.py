@@ -96,6 +96,7 @@ class Overview:
     partitions: int = 0
     late_partitions: int = 0
     lost_partitions: int = 0
+    awaited_transactions: int = 0
     lag: int | None = None
     activity: ActivityHistogram | None = None
 
@@ -128,6 +129,7 @@ class GroupSummary:
     max_lag_seconds: float | None = None
     expire_ms: int | None = None
     lost_partitions: int = 0
+    awaited_transactions: int = 0
     points: dict[str, float] = field(default_factory=dict)
 
 
@@ -312,7 +314,8 @@ class HeldUpPartition(NamedTuple):
 
 class OpenTransaction(NamedTuple):
     """An open transaction: all rows of ``open_transactions`` of one producer (None: unknown). ``places`` are the first of its
-    ``partitions``, and ``groups`` the first groups with offsets in any of them."""
+    ``partitions``, ``groups`` the first groups with offsets in any of them, and ``waiting`` the first groups that wait for its
+    end."""
 
     producer_id: int | None
     since_ms: int | None
@@ -322,6 +325,8 @@ class OpenTransaction(NamedTuple):
     """The number of offsets between the last stable offset and the end, in the partition where it is highest."""
     groups: tuple[str, ...]
     groups_left_out: int
+    waiting: tuple[str, ...] = ()
+    waiting_left_out: int = 0
 
 
 class PartitionLag(NamedTuple):
@@ -380,6 +385,8 @@ class GroupDetail:
     lags_left_out: int = 0
     gaps: tuple[CommitGap, ...] = ()
     gaps_left_out: int = 0
+    awaited: tuple[OpenTransaction, ...] = ()
+    """The open transactions that the group waits for, with only the partitions in which it does."""
 
 
 class ExpiringGroup(NamedTuple):

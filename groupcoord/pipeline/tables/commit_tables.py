@@ -238,14 +238,23 @@ _LAG_SECONDS = """case
 
 _RECORDS_LOST = "if(log_start_offset is not null, greatest(0L, try_subtract(log_start_offset, committed_offset)), null)"
 
+_WAITS = f"""committed_offset = stable_offset
+    or (committed_offset < stable_offset and {_FETCHED}.at >= since)"""
+"""Has the group read up to the open transaction? Not all clients commit the position behind the marker of the transaction
+before it: then the first unread record is that with which the open one began."""
+
 
 def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
     """OPEN_TRANSACTIONS from ``held_up``, rows of END_OFFSETS with an open transaction, and the groups with ``current``
     offsets there."""
-    groups = current.groupBy(*PARTITION).agg(F.sort_array(F.collect_set("group")).alias("groups"))
+    there = held_up.join(current.select("group", *PARTITION, "committed_offset"), PARTITION)
     return (
-        held_up.join(groups, PARTITION, "left")
-        .select(*PARTITION, "end_offset", "open_transaction.*", "groups")
+        there.select("*", "open_transaction.*")
+        .groupBy(*PARTITION, "end_offset", "stable_offset", "producer_id", "since")
+        .agg(
+            F.expr("sort_array(collect_set(`group`)) as groups"),
+            F.expr(f"sort_array(collect_set(`group`) filter (where {_WAITS})) as waiting"),
+        )
         .select(*OPEN_TRANSACTIONS.names)
     )
 

@@ -1,12 +1,14 @@
 """The table group_health: for each group one row of figures from the other tables, and a score of how troubled it is."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.health_symptoms import SYMPTOMS, HealthSymptom
+from groupcoord.pipeline.open_and_hanging_transactions import LONG_OPEN_AFTER_S
 from groupcoord.pipeline.schemas import GROUP_COUNTS, GROUP_HEALTH
 
 _OF_TABLES = {
@@ -27,7 +29,8 @@ _OF_TABLES = {
         "max(lag_seconds) as max_lag_seconds",
         "min(if(lag > 0, expire_ts, null)) as expire_ts",
         "max(last_commit_ts) as last_ts",
-        "count_if(status <> 'OK') as late_partitions",
+        "count_if(status <> 'OK' and awaited is null) as late_partitions",
+        "count(distinct awaited) as awaited_transactions",
         "count_if(records_lost > 0) as lost_partitions",
     ],
 }
@@ -44,11 +47,13 @@ _OF_GROUP = [
 """The columns that combine several tables."""
 
 
-def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFrame:
-    """One row for each group that any of ``tables`` names. Only small tables are read, none with a row for each commit.
+def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame, now: datetime | None) -> DataFrame:
+    """One row for each group that any of ``tables`` names, as of ``now``. Only small tables are read, none with a row for each
+    commit.
 
     ``of_log`` has pairs of ``group`` and the ``log_partition`` that its records are in.
     """
+    tables = {**tables, "lag": _with_awaited(tables["lag"], tables["open_transactions"], now)}
     rows = [tables[name].groupBy("group").agg(*map(F.expr, measures)) for name, measures in _OF_TABLES.items()]
     there = tables["current_groups"].selectExpr(
         *("`group`", "state", "protocol", "generation"),
@@ -66,6 +71,15 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame) -> DataFram
         .selectExpr("*", f"round({' + '.join(map(_points, SYMPTOMS))}, 2) as score")
         .select(*(F.col(column.name).cast(column.type) for column in GROUP_HEALTH.columns))
     )
+
+
+def _with_awaited(lag: DataFrame, open_transactions: DataFrame, now: datetime | None) -> DataFrame:
+    """``lag`` with ``awaited``, the producer of a transaction that has been open for long and that the group waits for in this
+    partition. Such a partition does not count as late, too: that is the same incident."""
+    awaited = open_transactions.where(
+        F.col("since") < F.lit(now).cast("timestamp") - F.expr(f"interval {LONG_OPEN_AFTER_S} seconds")
+    ).select(F.explode("waiting").alias("group"), "topic", "partition", F.col("producer_id").alias("awaited"))
+    return lag.join(awaited, ["group", "topic", "partition"], "left")
 
 
 def _points(symptom: HealthSymptom) -> str:

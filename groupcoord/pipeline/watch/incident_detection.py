@@ -6,13 +6,18 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
 from groupcoord.pipeline import schemas
 from groupcoord.pipeline.errors import SourceWarning
-from groupcoord.pipeline.open_and_hanging_transactions import open_transactions, utc_text
+from groupcoord.pipeline.open_and_hanging_transactions import (
+    LONG_OPEN_AFTER_S,
+    OpenTransaction,
+    open_transactions,
+    utc_text,
+)
 from groupcoord.pipeline.tables.rebalances import APART_S
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 
@@ -39,10 +44,12 @@ class Incident:
 def incidents(outcome: BatchOutcome, hanging_after_s: int) -> tuple[list[Incident], set[str]]:
     """The current incidents; and the ids of those that cannot be judged now, because the watch is behind the end of the
     log."""
-    late, unknown_late = _late(outcome)
+    table = schemas.OPEN_TRANSACTIONS
+    transactions = open_transactions(outcome.view(table, table.names).to_pylist())
+    late, unknown_late = _late(outcome, transactions)
     behind_start, unknown_start = _lost(outcome)
     lost = [lost_log(warning, outcome.now.isoformat()) for warning in outcome.lost]
-    found = [*_storms(outcome), *late, *behind_start, *_hanging(outcome, hanging_after_s), *lost]
+    found = [*_storms(outcome), *late, *behind_start, *_hanging(transactions, outcome.now, hanging_after_s), *lost]
     return found, unknown_late | unknown_start
 
 
@@ -78,7 +85,12 @@ def _storms(outcome: BatchOutcome) -> Iterable[Incident]:
         )
 
 
-def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
+def _late(outcome: BatchOutcome, transactions: Iterable[OpenTransaction]) -> tuple[list[Incident], set[str]]:
+    awaited: dict[str, str] = {}
+    for one in transactions:
+        if one.since is not None and one.hangs(outcome.now, LONG_OPEN_AFTER_S):
+            text = f"; it waits for the transaction of {one.owner} in {_some(one.partitions)}, open since {utc_text(one.since)}"
+            awaited |= {group: awaited.get(group, "") + text for group in one.waiting}
     statuses: dict[str, Counter[str | None]] = {}
     view = outcome.view(schemas.LAG, ["group", "status"]).group_by(["group", "status"]).aggregate([([], "count_all")])
     for row in view.to_pylist():
@@ -94,7 +106,7 @@ def _late(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
                 kind="late_partitions",
                 group=group,
                 since=outcome.now.isoformat(),
-                text=f"of {count.total()} partitions of group {group} are {parts}",
+                text=f"of {count.total()} partitions of group {group} are {parts}{awaited.get(group, '')}",
                 over=f"no partition of group {group} is {', '.join(LATE[:-1])} or {LATE[-1]} any more",
             )
         )
@@ -126,23 +138,23 @@ def _lost(outcome: BatchOutcome) -> tuple[list[Incident], set[str]]:
     return found, unknown
 
 
-def _hanging(outcome: BatchOutcome, hanging_after_s: int) -> Iterable[Incident]:
-    table = schemas.OPEN_TRANSACTIONS
-    for one in open_transactions(outcome.view(table, table.names).to_pylist()):
-        if one.since is None or not one.hangs(outcome.now, hanging_after_s):
+def _hanging(transactions: Iterable[OpenTransaction], now: datetime, hanging_after_s: int) -> Iterable[Incident]:
+    for one in transactions:
+        if one.since is None or not one.hangs(now, hanging_after_s):
             continue
-        whose = one.partitions[0] if one.producer_id is None else f"producer {one.producer_id}"
+        groups = one.waiting or one.groups
         behind = f"{one.offsets_behind:,} {'offset is' if one.offsets_behind == 1 else 'offsets are'}"
         yield Incident(
             id=f"hanging_transaction:{one.partitions[0] if one.producer_id is None else one.producer_id}",
             kind="hanging_transaction",
-            group=one.groups[0] if len(one.groups) == 1 else None,
+            group=groups[0] if len(groups) == 1 else None,
             since=one.since.isoformat(),
             text=(
-                f"a transaction of {whose} is open since {utc_text(one.since)}: {behind} behind its begin in "
-                f"{_some(one.partitions)}, which consumers that read committed do not get; groups there: {_some(one.groups)}"
+                f"a transaction of {one.owner} is open since {utc_text(one.since)}: {behind} behind its begin in "
+                f"{_some(one.partitions)}, which consumers that read committed do not get; "
+                f"groups {'that wait' if one.waiting else 'there'}: {_some(groups)}"
             ),
-            over=f"the transaction of {whose} that was open since {utc_text(one.since)} has ended",
+            over=f"the transaction of {one.owner} that was open since {utc_text(one.since)} has ended",
         )
 
 

@@ -101,7 +101,13 @@ def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
 ) -> None:
     tables = run(spark, f"kafka:{address}", tmp_path / "out")
     [found] = tables["open_transactions"]
-    there = {row["group"] for row in tables["current_offsets"] if (row["topic"], row["partition"]) == ORDERS}
+    there = {
+        row["group"]: row["committed_offset"]
+        for row in tables["current_offsets"]
+        if (row["topic"], row["partition"]) == ORDERS
+    }
+    waiting = sorted(group for group, offset in there.items() if offset <= 100)  # all records are of the same moment
+    assert 0 < len(waiting) < len(there), there
     since = datetime.fromtimestamp(START_MS / 1000, UTC)
     assert found == {
         "topic": "orders",
@@ -111,7 +117,10 @@ def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
         "producer_id": 7,
         "since": since,
         "groups": sorted(there),
+        "waiting": waiting,
     }
+    health = {row["group"]: row["awaited_transactions"] for row in tables["group_health"]}
+    assert {group for group, count in health.items() if count} == set(waiting)
     [remark] = [row["what"] for row in tables["source_warnings"] if row["where"] == "orders-0"]
     assert remark == (
         "1,001 offsets are behind an open transaction of producer 7, since 2026-01-01 00:00:00 UTC: "

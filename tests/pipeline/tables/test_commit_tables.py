@@ -24,7 +24,14 @@ from groupcoord.pipeline.schemas import (
     ZOMBIES,
 )
 from groupcoord.pipeline.spark_session import QUICK
-from groupcoord.pipeline.tables.commit_tables import commit_gaps, commit_pauses, commit_rates, lag, zombies
+from groupcoord.pipeline.tables.commit_tables import (
+    commit_gaps,
+    commit_pauses,
+    commit_rates,
+    lag,
+    open_transactions,
+    zombies,
+)
 from groupcoord.pipeline.tables.consecutive_commits import (
     consecutive_commits,
     merge_statistics,
@@ -403,6 +410,26 @@ def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: Spar
     assert {row["topic"]: row["lag_seconds"] for row in found.collect()} == {
         topic: expected for topic, (_, expected) in cases.items()
     }
+
+
+def test_a_group_waits_for_an_open_transaction_when_it_has_read_up_to_it(spark: SparkSession) -> None:
+    """Which is at offset 10, behind the marker at 9, and began at 50 s."""
+    began = {"stable_offset": 10, "producer_id": 7, "since": at(50)}
+    unread = [
+        {"committed_offset": 9, "at": at(50)},  # only the marker is between
+        {"committed_offset": 8, "at": at(40)},
+        {"committed_offset": 11, "at": at(60)},
+    ]
+    end = {"topic": "t", "partition": 0, "end_offset": 20, "unread": unread, "open_transaction": began}
+    committed = {"at it": 10, "before the marker": 9, "reads": 8, "unknown": 7, "reads uncommitted": 11}
+    places = [
+        {"group": group, "topic": "t", "partition": 0, "committed_offset": offset}
+        for group, offset in committed.items()
+    ]
+    found = open_transactions(frame(spark, END_OFFSETS, [end]), frame(spark, CURRENT_OFFSETS, places))
+    assert rows(found, "stable_offset", "end_offset", "producer_id", "since", "groups", "waiting") == [
+        (10, 20, 7, 50.0, sorted(committed), ["at it", "before the marker"])
+    ]
 
 
 def test_records_are_lost_where_the_log_begins_behind_what_is_committed(spark: SparkSession) -> None:

@@ -1,5 +1,6 @@
 """Each group in one row, the score of which anybody can reckon up."""
 
+import math
 from typing import Any
 
 import pytest
@@ -49,8 +50,27 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "records_lost": 4,
         },
         {"group": "app", "topic": "t", "partition": 2, "expire_ts": at(300)},
+        *(
+            {
+                "group": "held up",
+                "topic": "t",
+                "partition": number,
+                "lag": 9,
+                "status": "OK" if number == 3 else "STALL",
+            }
+            for number in range(5)
+        ),
+        {"group": "held up, and late", "topic": "t", "partition": 0, "lag": 9, "status": "STALL"},
+        {"group": "held up, and late", "topic": "t", "partition": 1, "lag": 9, "status": "STOP"},
         {"group": "huge", "topic": "t", "partition": 0, "lag": 2**63 - 1},
         {"group": "huge", "topic": "t", "partition": 1, "lag": 2**63 - 1},
+    ],
+    "open_transactions": [
+        {"topic": "t", "partition": 0, "producer_id": 7, "since": at(900), "waiting": ["held up", "held up, and late"]},
+        {"topic": "t", "partition": 1, "producer_id": 7, "since": at(939), "waiting": ["held up"]},
+        {"topic": "t", "partition": 2, "producer_id": 8, "since": at(939), "waiting": ["held up"]},
+        {"topic": "t", "partition": 3, "producer_id": 9, "since": at(941), "waiting": ["held up"]},
+        {"topic": "t", "partition": 4, "waiting": ["held up"]},
     ],
     "current_groups": [
         {
@@ -86,7 +106,7 @@ def rows(spark: SparkSession) -> dict[str, dict[str, Any]]:
     of_log = spark.createDataFrame(
         [("app", 0), ("only", 1), ("app", 2), ("only tombstones", 2)], "`group` string, log_partition int"
     )
-    found = group_health(tables, of_log)
+    found = group_health(tables, of_log, at(1000))
     assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
         (column.name, column.type) for column in TABLES["group_health"].columns
     ]
@@ -101,7 +121,7 @@ def test_a_group_is_the_sum_of_what_the_tables_say_of_it(rows: dict[str, dict[st
     assert since(app.pop("whole_from_ts")) == 40  # the later of its two partitions of the log
     assert rows["only"]["whole_from_ts"] is None  # in one that misses nothing, whatever others miss
     counts = {"rebalances": 2, "moved_needlessly": 3, "storms": 2, "commit_gaps": 1, "zombies": 3, "late_partitions": 1}
-    counts |= {"partitions": 3, "lost_partitions": 1}
+    counts |= {"partitions": 3, "lost_partitions": 1, "awaited_transactions": 0}
     assert app == {
         **counts,
         "group": "app",
@@ -128,6 +148,8 @@ def test_groups_of_each_kind(rows: dict[str, dict[str, Any]]) -> None:
         "jobs": ("share", "Empty", 0),
         "was streams": ("streams", "Empty", 0),
         "huge": ("simple", None, None),
+        "held up": ("simple", None, None),
+        "held up, and late": ("simple", None, None),
     }
     assert rows["new"]["generation"] == 4
     assert since(rows["only"]["last_ts"]) == 60
@@ -136,6 +158,17 @@ def test_groups_of_each_kind(rows: dict[str, dict[str, Any]]) -> None:
 def test_a_lag_that_is_too_large_for_a_number_is_not_known(rows: dict[str, dict[str, Any]]) -> None:
     assert rows["huge"]["lag"] is None
     assert rows["huge"]["score"] == 0.0
+
+
+def test_a_transaction_that_is_open_for_long_counts_once_for_each_group_that_waits_for_it(
+    rows: dict[str, dict[str, Any]],
+) -> None:
+    counted = {group: (row["awaited_transactions"], row["late_partitions"]) for group, row in rows.items()}
+    # The third transaction is younger than a minute, and of the fourth nobody knows the age: what waits for it is late.
+    assert counted["held up"] == (2, 1)
+    assert counted["held up, and late"] == (1, 1)
+    assert counted["app"] == (0, 1)
+    assert rows["held up, and late"]["score"] == round(4 + 4 * math.log2(1.5), 2)
 
 
 def test_one_incident_is_one_however_many_partitions_it_has(rows: dict[str, dict[str, Any]]) -> None:

@@ -142,6 +142,25 @@ def test_a_transaction_in_flight_is_no_incident(watch: Watch) -> None:
     assert watch.after(outcome({"open_transactions": in_flight})) == []
 
 
+def test_a_group_that_is_late_because_it_waits_for_a_transaction_says_so(watch: Watch) -> None:
+    late = [lag_row(group, 0, 5, "STALL") for group in ("app", "audit", "cache")]
+    waiting = [
+        {**HANGS, "since": at(539), "waiting": ["app", "audit"]},
+        {**HANGS, "since": at(539), "partition": 1, "waiting": ["app"]},
+        {**HANGS, "since": at(541), "topic": "ledger", "producer_id": 8, "waiting": ["cache"]},
+    ]
+    watch.after(outcome({"lag": late, "open_transactions": waiting}))
+    why = "; it waits for the transaction of producer 7 in orders-0, orders-1, open since 2026-01-01 00:08:59 UTC"
+    assert [event["text"] for event in watch.told] == [
+        f"of 1 partitions of group app are 1 STALL{why}",
+        f"of 1 partitions of group audit are 1 STALL{why}",
+        "of 1 partitions of group cache are 1 STALL",  # it has not been open for a minute
+    ]
+    watch.after(outcome({"lag": late, "open_transactions": waiting}, now=at(900)))
+    hanging = next(event for event in watch.told if event["id"] == "hanging_transaction:7")
+    assert hanging["text"].endswith("do not get; groups that wait: app, audit")
+
+
 def test_what_a_group_has_lost_is_one_incident_until_it_has_gone_on(watch: Watch) -> None:
     rows = [{**lag_row("app", number, 5), "records_lost": lost} for number, lost in enumerate((3, 0, 1_000))]
     assert watch.after(outcome({"lag": rows})) == [("records_lost:app", "firing")]

@@ -25,6 +25,7 @@ from tests.pipeline.frames import at
 
 def row(partition: int, producer_id: int | None, since: datetime | None, **more: Any) -> dict[str, Any]:
     place = {"topic": "orders", "partition": partition, "stable_offset": 5, "end_offset": 9, "groups": ["app"]}
+    place["waiting"] = []
     return {**place, "producer_id": producer_id, "since": since, **more}
 
 
@@ -37,12 +38,12 @@ def test_a_producer_has_one_transaction_in_however_many_partitions() -> None:
         [
             row(3, 9, at(50)),
             row(2, None, None),
-            row(1, 7, at(10), groups=["audit", "app"]),
+            row(1, 7, at(10), groups=["audit", "app"], waiting=["audit"]),
             row(0, 7, at(20), groups=None),
         ]
     )
     assert (oldest.producer_id, oldest.since, oldest.partitions) == (7, at(10), ("orders-0", "orders-1"))
-    assert (oldest.groups, oldest.offsets_behind) == (("app", "audit"), 8)
+    assert (oldest.groups, oldest.waiting, oldest.offsets_behind) == (("app", "audit"), ("audit",), 8)
     assert (other.producer_id, unknown.producer_id, unknown.since) == (9, None, None)
 
 
@@ -116,6 +117,7 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
             "end_offset": 4,
             "producer_id": producer.producer_id,
             "groups": ["app"],
+            "waiting": ["app"],
         }
 
         now = since + timedelta(minutes=21)
@@ -159,4 +161,4 @@ def test_one_that_commits_offsets_is_open_in_the_log_too_where_the_watch_stops_b
         [found] = output.view(OPEN_TRANSACTIONS).to_pylist()
     assert (found["topic"], found["partition"]) == ("__consumer_offsets", 0)
     assert found["end_offset"] - found["stable_offset"] == 2
-    assert (found["producer_id"], found["groups"]) == (producer.producer_id, ["app"])
+    assert (found["producer_id"], found["groups"], found["waiting"]) == (producer.producer_id, ["app"], [])

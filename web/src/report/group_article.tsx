@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { hasEpochs, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
 import { memberColours, OTHERS, OwnershipChart, TimelineChart } from "./group_charts.tsx";
+import { AwaitedText } from "./open_transaction.tsx";
 import { LagTable, WhatIfTable } from "./shared_tables.tsx";
 import { bars, count, figures, LeftOut, Name, name, Table, text, Time, time, words, type Cell } from "./table.tsx";
 import { reasons } from "./sentences.ts";
@@ -53,6 +54,7 @@ function History({ detail, vocabulary, whatIf }: Omit<ArticleProps, "id" | "isOp
       {detail.rebalances.filter(({ cause_kind }) => cause_kind === "became_consumer" || cause_kind === "became_classic").map(({ at_ts, likely_cause }) => (
         <p key={at_ts}><Time ms={at_ts} />: {visible(likely_cause)}.</p>
       ))}
+      {detail.awaited.map((one) => <p key={one.producer_id}><AwaitedText one={one} /></p>)}
       <TimelineChart detail={detail} />
       <InWords detail={detail} vocabulary={vocabulary} />
       <OwnershipChart detail={detail} />

@@ -77,6 +77,7 @@ export interface GroupSummary {
   zombies: number;
   late_partitions: number;
   lost_partitions: number;
+  awaited_transactions: number;
   lag: number | null;
   whole_from_ts: number | null;
   score: number;
@@ -159,6 +160,8 @@ export interface OpenTransaction {
   held_up: number;
   groups: string[];
   groups_left_out: number;
+  waiting: string[];
+  waiting_left_out: number;
 }
 
 export interface Lag {
@@ -199,6 +202,7 @@ export interface GroupDetail {
   lags_left_out: number;
   gaps: { topic: string; partition: number; from_ts: number; to_ts: number | null; gap_seconds: number; usual_seconds: number }[];
   gaps_left_out: number;
+  awaited: OpenTransaction[];
 }
 
 export interface AssignorResult {

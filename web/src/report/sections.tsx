@@ -4,8 +4,9 @@ import { Term } from "../kit/glossary.tsx";
 import { Panel } from "../kit/panel.tsx";
 import { GroupArticle } from "./group_article.tsx";
 import { ActivityChart } from "./group_charts.tsx";
-import type { NamedCount, OpenTransaction, Report, Vocabulary } from "./model.ts";
-import { alternativeTo, causeOf, reasons } from "./sentences.ts";
+import type { NamedCount, Report, Vocabulary } from "./model.ts";
+import { OpenTransactionText } from "./open_transaction.tsx";
+import { alternativeTo, causeOf, ownTrouble, reasons } from "./sentences.ts";
 import { groupName, LagTable, WhatIfTable, type Anchors } from "./shared_tables.tsx";
 import { Sources } from "./sources.tsx";
 import { bars, count, figures, LeftOut, Name, name, NoneOf, Table, text, Time, time, words } from "./table.tsx";
@@ -25,6 +26,7 @@ const QUALITY_TABLES = {
 
 export function OverviewPanel({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
   const { overview: of, run } = report;
+  const late = report.statuses.reduce((sum, { status, partitions }) => sum + (status === null || status === "OK" ? 0 : partitions), 0);
   return (
     <Panel id="overview" title="Overview" aside={<Sources tables={OVERVIEW_TABLES} />}>
       <Incidents report={report} vocabulary={vocabulary} anchors={anchors} />
@@ -45,7 +47,7 @@ export function OverviewPanel({ report, vocabulary, anchors }: { report: Report;
         <Fact title="Storms" value={of.storms} more="of five rebalances or more in a row" />
         <Fact title="Commits stopped" value={of.commit_gaps} more="pauses, far longer than usual" />
         <Fact title="Suspect commits" value={of.zombies} more="perhaps by a former owner of the partition" />
-        <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(of.late_partitions, "partitions")} not OK`} />
+        <Fact title="Lag" value={of.lag} more={of.lag === null ? "the ends of topics are not known" : `records; ${amount(late, "partitions")} not OK`} />
       </dl>
       <ActivityChart overview={of} />
       <Causes report={report} vocabulary={vocabulary} anchors={anchors} />
@@ -61,11 +63,11 @@ const FIRST = 3;
 /** What to look at, and what happened: a sentence for each. */
 function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
   const { storms, pauses, losses, expiring, open_transactions: open } = report;
-  const troubled = report.groups.filter(({ score }) => score > 0);
+  const troubled = ownTrouble(report.groups, vocabulary);
   return (
     <>
       <Sentences title="Look at these groups first" leftOut={0} what="" table="group_health">
-        {troubled.slice(0, FIRST).map((one) => <li key={one.group}>{groupName(one.group, anchors).shown}: {reasons(one, vocabulary)}.</li>)}
+        {troubled.groups.slice(0, FIRST).map((one) => <li key={one.group}>{groupName(one.group, anchors).shown}: {reasons(one, troubled.vocabulary)}.</li>)}
       </Sentences>
       <Sentences title="Records lost" table="lag" leftOut={losses.length - TOLD + report.losses_left_out} what="partitions with records that were deleted before they were read">
         {losses.slice(0, TOLD).map((one) => (
@@ -98,18 +100,6 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
           </li>
         ))}
       </Sentences>
-    </>
-  );
-}
-
-function OpenTransactionText({ one, anchors }: { one: OpenTransaction; anchors: Anchors }) {
-  const { places, partitions, held_up: behind, groups, groups_left_out: more } = one;
-  const others = partitions - places.length;
-  return (
-    <>
-      {places.map(({ topic, partition }, place) => <Fragment key={`${topic} ${partition}`}>{place > 0 && ", "}<Name text={`${topic}-${partition}`} /></Fragment>)}{others > 0 && ` and ${number(others)} more`}: a transaction{one.producer_id !== null && ` of producer ${one.producer_id}`} is open{one.since_ts !== null && <> since <Time ms={one.since_ts} /> UTC</>}, so that consumers that read committed stop{" "}
-      {partitions === 1 ? `at offset ${number(places[0]!.stable_offset)}, ${amount(behind, "offsets")} before the end` : `before the end, by ${amount(behind, "offsets")} at most`}
-      {groups.length > 0 && <>; groups there: {groups.map((group, place) => <Fragment key={group}>{place > 0 && ", "}{groupName(group, anchors).shown}</Fragment>)}{more > 0 && ` and ${number(more)} more`}</>}.
     </>
   );
 }

@@ -15,6 +15,17 @@ export function reasons(group: GroupSummary, { symptoms }: Vocabulary, most = sy
   return parts.join(", ") + (found.length > most ? ` and ${number(found.length - most)} more` : "");
 }
 
+/** The symptom that is told with its transaction, not again with each group that waits for it. */
+const AWAITED = "awaited_transactions";
+
+/** The groups with symptoms of their own, the most troubled first, and the words for these. */
+export function ownTrouble(groups: GroupSummary[], vocabulary: Vocabulary): { groups: GroupSummary[]; vocabulary: Vocabulary } {
+  const symptoms = vocabulary.symptoms.filter(({ column }) => column !== AWAITED);
+  const points = (group: GroupSummary) => symptoms.reduce((sum, { column }) => sum + (group.points[column] ?? 0), 0);
+  const troubled = groups.filter((group) => points(group) > 0).sort((one, other) => points(other) - points(one));
+  return { groups: troubled, vocabulary: { ...vocabulary, symptoms } };
+}
+
 /** What members did if a cause is of this kind. */
 const DEEDS: Record<string, string> = {
   group_started: "joined",
