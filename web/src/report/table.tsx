@@ -45,6 +45,8 @@ export const count = (value: number | null, digits = 0, fill?: string): Cell => 
 /** So many rows of a table are shown at a time. */
 const PAGE = 50;
 
+/** On a narrow screen each row becomes a card (`report.css`), for which each cell has the title of its column. The roles say that
+ * it remains a table: browsers forget that where the style makes it something else. */
 export function Table({ caption, columns, rows, isSortable = true, class: extra = "" }: TableProps) {
   const [order, setOrder] = useState<{ column: number; sign: 1 | -1 } | null>(null);
   const [wanted, setWanted] = useState(0);
@@ -59,27 +61,27 @@ export function Table({ caption, columns, rows, isSortable = true, class: extra 
   const longest = columns.map(({ bar }, column) => (bar ? longestBar(rows.map((row) => row[column]!.value as number), bar) : 0));
   return (
     <>
-      <div class={`scroll ${extra}`} tabIndex={0} role="group" aria-label={caption}>
-        <table>
+      <div class={`scroll ${extra} ${isSortable ? "" : "fixed"}`} tabIndex={0} role="group" aria-label={caption}>
+        <table role="table">
           <caption>{caption}</caption>
-          <thead>
-            <tr>
+          <thead role="rowgroup">
+            <tr role="row">
               {columns.map(({ title, unit, isNumber }, column) => {
                 const sign = order?.column === column ? order.sign : 0;
                 const head = <>{title}{unit && <small> {unit}</small>}</>;
                 return (
-                  <th key={column} scope="col" class={isNumber ? "number" : ""} aria-sort={sign ? (sign === 1 ? "ascending" : "descending") : undefined}>
+                  <th key={column} role="columnheader" scope="col" class={isNumber ? "number" : ""} aria-sort={sign ? (sign === 1 ? "ascending" : "descending") : undefined}>
                     {isSortable ? <button type="button" onClick={() => choose(column)}>{head}</button> : head}
                   </th>
                 );
               })}
             </tr>
           </thead>
-          <tbody>
+          <tbody role="rowgroup">
             {sorted.slice(first, last).map((row, place) => (
-              <tr key={first + place}>
+              <tr key={first + place} role="row">
                 {row.map((cell, column) => (
-                  <td key={column} class={columns[column]!.isNumber ? "number" : ""}>{cell.shown}{longest[column]! > 0 && <Bar cell={cell} longest={longest[column]!} mark={columns[column]!.bar?.mark} />}</td>
+                  <td key={column} role="cell" data-title={columns[column]!.title} class={columns[column]!.isNumber ? "number" : ""}>{cell.shown}{longest[column]! > 0 && <Bar cell={cell} longest={longest[column]!} mark={columns[column]!.bar?.mark} />}</td>
                 ))}
               </tr>
             ))}

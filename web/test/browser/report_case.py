@@ -22,6 +22,8 @@ cases = {
     "empty": empty(),
     "hostile": hostile(HOSTILE),
     "crowd": crowd(5_000),
+    "five": crowd(5),
+    "four hundred": crowd(400),
 }
 for name, tables in cases.items():
     report = build_report(PlainReader(tables), {"source": "segments:data", "as_of": None, "now": None})
