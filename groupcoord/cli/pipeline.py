@@ -231,12 +231,10 @@ def _run(arguments: argparse.Namespace) -> None:
     plan = plan_source(arguments.source, _source_options(arguments))
     with _session(arguments, plan.about) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
-        now = datetime.now(UTC) if plan.ends is not None else None
         options = RunOptions(
             as_of=arguments.as_of,
             window=arguments.window,
             ends=ends,
-            now=now,
             replay_with=chosen,
             details=arguments.details,
             offsets_retention_ms=_retention_ms(arguments),

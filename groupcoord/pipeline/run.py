@@ -58,9 +58,10 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of a run. ``now`` is the time at which lags are judged, by default the end of the log. ``replay_with`` are the
-    assignors of the tables ``what_if`` and ``what_if_summary``. ``details`` is how many groups have a section of the report.
-    ``offsets_retention_ms`` overrides the cluster's retention of offsets that the source reports."""
+    """Options of a run. ``now`` is the time at which lags are judged, by default when the cluster was asked where the log
+    ends, or else the end of the log. ``replay_with`` are the assignors of the tables ``what_if`` and ``what_if_summary``.
+    ``details`` is how many groups have a section of the report. ``offsets_retention_ms`` overrides the cluster's retention of
+    offsets that the source reports."""
 
     as_of: datetime | None = None
     window: str = WINDOW
@@ -116,10 +117,12 @@ class _Job:
         """The sessions for queries over many rows and over few rows."""
         self.now: datetime | None = options.now
         self._log_end: datetime | None = None
+        self._asked_at: datetime | None = None
         self._warnings: list[SourceWarning] = []
 
     def records(self, plan: SourcePlan) -> None:
         """Read the source, and write the tables of records and what is counted over all of them."""
+        self._asked_at = plan.asked_at
         if plan.survey is not None:
             with self._progress.step("look through the source"):
                 plan = plan.surveyed(self._spark)
@@ -313,7 +316,7 @@ class _Job:
 
         found = log_partitions(merge_buckets(pa.concat_tables(parts)), places)
         self._log_end = pc.max(found["last_ts"]).as_py()
-        self.now = self._options.as_of or self._options.now or self._log_end
+        self.now = self._options.as_of or self._options.now or self._asked_at or self._log_end
         rows = self._output.put(found, "log_partitions")
         self._steps.done("log_partitions", rows)
         return rows

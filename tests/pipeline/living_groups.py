@@ -1,7 +1,8 @@
 """Groups that live on a real Kafka: members come, go and restart, producers write, one consumer falls asleep, and one producer
 goes away in the middle of a transaction. In the end nobody commits any more, so that numbers stand still.
 
-A pause of commits is told from a minute on, and no clock can be turned: all others live in that minute."""
+A pause of commits is told from a minute on, and so is a transaction that somebody waits for. No clock can be turned: all others
+live in that minute."""
 
 import asyncio
 import contextlib
@@ -219,6 +220,7 @@ class LivingGroups:
             self._begin(plan)
         await self._until(lambda: all(map(self._is_settled, others)))
         await asyncio.to_thread(leave_a_transaction_open, self._bootstrap)
+        left_open_at_s = self._loop.time()
         churners = [asyncio.create_task(self._churn(worker)) for worker in range(4)]
         self._tasks += churners
         await asyncio.gather(*churners)
@@ -228,7 +230,8 @@ class LivingGroups:
             if plan.is_empty:
                 self.members[plan.name] = []
         await self._until(lambda: all(map(self._is_settled, others)))
-        await self._until(lambda: self._written_at_s > sleeper.committed_at_s + ASLEEP_S)
+        minute_began_at_s = max(sleeper.committed_at_s, left_open_at_s)
+        await self._until(lambda: self._written_at_s > minute_began_at_s + ASLEEP_S)
         before = dict(sleeper.commits)
         sleeper.awake.set()
         await self._until(lambda: all(sleeper.commits[place] >= count + 2 for place, count in before.items()))

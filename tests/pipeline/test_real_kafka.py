@@ -26,6 +26,7 @@ from tests.offsets_log.lone_kafka import LoneKafka
 from tests.pipeline.kafka_says import LogRecord, described, line, log_records, places
 from tests.pipeline.living_groups import (
     ASLEEP_S,
+    BOOKS,
     DELETED,
     HELD_UP,
     LOG_PARTITIONS,
@@ -137,6 +138,10 @@ def test_the_first_screen_tells_of_each_incident_once(lived: Lived) -> None:
         ("ledger", n) for n in sorted(HELD_UP)
     ]
     assert (transaction["partitions"], lived.report["open_transactions_left_out"]) == (len(HELD_UP), 0)
+    assert (transaction["waiting"], transaction["waiting_left_out"]) == ([BOOKS], 0)
+    awaiting = {row["group"]: row for row in lived.tables["group_health"] if row["awaited_transactions"]}
+    assert awaiting.keys() == {BOOKS}
+    assert (awaiting[BOOKS]["awaited_transactions"], awaiting[BOOKS]["late_partitions"]) == (1, 0)
     [pause] = [one for one in lived.report["pauses"] if one["group"] == SLEEPER]
     assert pause in lived.report["pauses"][:TOLD]
     assert pause["partitions"] == TOPICS["deliveries"]
@@ -201,6 +206,12 @@ def test_the_open_transaction_is_the_one_that_kafka_says(lived: Lived) -> None:
         assert milliseconds(row["since"]) == int(one["LastTimestamp"])  # it has written one record there
         readers = {group for group, topic, number in lived.offsets if (topic, number) == ("ledger", partition)}
         assert row["groups"] == sorted(readers)
+        stopped = {
+            group
+            for (group, topic, number), said in lived.offsets.items()
+            if (topic, number, said["CURRENT-OFFSET"]) == ("ledger", partition, one["CurrentTransactionStartOffset"])
+        }
+        assert row["waiting"] == sorted(stopped) == [BOOKS]
 
 
 def milliseconds(moment: datetime) -> int:

@@ -1,15 +1,19 @@
 import { expect, test } from "vitest";
 import { causeLine } from "../src/report/group_charts.tsx";
 import { filtered, type GroupFilter } from "../src/report/groups_panel.tsx";
-import { parseReport, type GroupSummary, type Storm, type Vocabulary } from "../src/report/model.ts";
+import { parseReport, type GroupSummary, type OpenTransaction, type Report, type Storm, type Vocabulary } from "../src/report/model.ts";
+import { isYoung } from "../src/report/open_transaction.tsx";
 import { alternativeTo, causeOf, reasons } from "../src/report/sentences.ts";
-import { amount, axisLabel, duration, isoTime, moment, number, shortened, visible } from "../src/report/text.ts";
+import { amount, axisLabel, duration, isoTime, moment, number, shortened, singular, visible } from "../src/report/text.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 
 test("numbers have their units, and what is unknown is a dash", () => {
   expect([number(null), number(12345), number(1.26, 1)]).toEqual(["–", "12,345", "1.3"]);
   expect([amount(1, "records"), amount(2, "records"), amount(null, "records")]).toEqual(["1 record", "2 records", "– records"]);
+  expect(["storms with fewer rebalances", "pauses that were shorter", "members, that have no more", "partitions with records that were deleted"].map(singular)).toEqual([
+    "storm with fewer rebalances", "pause that was shorter", "member, that has no more", "partition with records that were deleted",
+  ]);
   expect([7, 1_500, 2_000, 61_000, 3_600_000, 90_061_000].map(duration)).toEqual(["7 ms", "1.5 s", "2 s", "1 min 1 s", "1 h", "1 d 1 h"]);
 });
 
@@ -59,6 +63,12 @@ test("groups are filtered by words, kind, state and problem; those with most of 
   expect(names({ words: " PAY  range" })).toEqual(["a-pay", "b-Pay"]);
   expect(names({ words: "commits" })).toEqual(["a-pay", "b-Pay"]);
   expect([names({ kind: "consumer" }), names({ state: "gone" }), names({ problem: "zombies" })]).toEqual([["b-Pay"], ["c"], ["b-Pay", "a-pay"]]);
+});
+
+test("a transaction of less than a minute is normal, and one whose age is unknown is not", () => {
+  const open = (since_ts: number | null, now: string | null) => isYoung({ since_ts } as OpenTransaction, { run: { now } } as Report);
+  const now = "2026-01-01T00:01:00+00:00";
+  expect([open(START, now), open(START + 1, now), open(START + 120_000, now), open(null, now), open(START, null)]).toEqual([false, true, true, false, false]);
 });
 
 test("a storm says who began it, and what would have stopped less", () => {

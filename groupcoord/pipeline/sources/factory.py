@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
@@ -52,6 +53,7 @@ class SourcePlan:
     - ``open_batches``: in a task, turns the record batches of ``read`` into batches of LOG, and of PLACES for hidden records.
     - ``about``: the approximate number of records, if known before Spark starts; ``records``: the exact number, if known.
     - ``ends``: turns CURRENT_OFFSETS into END_OFFSETS by asking a live cluster.
+    - ``asked_at``: when that cluster was asked where the log ends. What was committed later is not read.
     - ``hidden``: the PLACES of hidden records, for sources whose batches do not contain them.
     - ``warnings`` are known before reading, ``remarks`` gives those that are known after it.
     - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
@@ -66,6 +68,7 @@ class SourcePlan:
     records: int | None = None
     warnings: list[SourceWarning] = field(default_factory=list)
     ends: Callable[[DataFrame], DataFrame] | None = None
+    asked_at: datetime | None = None
     hidden: Callable[[SparkSession], DataFrame] | None = None
     remarks: Callable[[], list[SourceWarning]] = list
     offsets_retention_ms: int | None = None
@@ -111,6 +114,7 @@ class _MergedCounts(AccumulatorParam[dict[Range, tuple[int, int]]]):
 def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     asked = {**options, "bootstrap": bootstrap}
     parts = kafka_source.ranges_to_the_end(asked)
+    now_ms = time.time_ns() // 1_000_000
     if not parts:
         raise PipelineError(
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
@@ -118,7 +122,6 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     about = sum(part.end - part.start for part in parts)
     with ClusterReader(asked) as cluster:
         retention_ms = cluster.offsets_retention_ms()
-    now_ms = time.time_ns() // 1_000_000
     ends = partial(ends_of_cluster, options=asked, now_ms=now_ms)
 
     def survey(spark: SparkSession) -> SourcePlan:
@@ -146,7 +149,13 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         )
 
     return SourcePlan(
-        spec=spec, read=_not_surveyed, about=about, ends=ends, offsets_retention_ms=retention_ms, survey=survey
+        spec=spec,
+        read=_not_surveyed,
+        about=about,
+        ends=ends,
+        asked_at=datetime.fromtimestamp(now_ms / 1000, UTC),
+        offsets_retention_ms=retention_ms,
+        survey=survey,
     )
 
 

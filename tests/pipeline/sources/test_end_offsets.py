@@ -14,8 +14,11 @@ from pyspark.sql import SparkSession
 from groupcoord import Cluster
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.log_reader import READ_UNCOMMITTED, LogReader
-from groupcoord.pipeline.run import RunOptions
+from groupcoord.pipeline.progress import RunProgress
+from groupcoord.pipeline.run import RunOptions, run_pipeline
+from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.end_offsets import fetch_first_unread
+from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.protocol.errors import ErrorCode
 from tests.clients.kafka_tools import KafkaTools
@@ -92,6 +95,18 @@ def address() -> Iterator[str]:
     with Cluster(config={"offsets.topic.num.partitions": 2, "log.retention.ms": -1, **RETENTION}).sync() as kafka:
         fill(kafka.address)
         yield kafka.address
+
+
+def test_lags_are_judged_at_the_moment_at_which_the_cluster_was_asked_where_the_log_ends(
+    spark: SparkSession, tmp_path: Path, address: str
+) -> None:
+    """A group that has committed since then, while Spark started, has not stopped."""
+    begun_ms = int(datetime.now(UTC).timestamp() * 1000)
+    plan = plan_source(f"kafka:{address}", {})
+    planned = datetime.now(UTC)
+    with RunOutput(spark, str(tmp_path / "out")) as output:
+        summary = run_pipeline(spark, plan, output, RunOptions(), RunProgress(lambda line: None))
+    assert datetime.fromtimestamp(begun_ms / 1000, UTC) <= datetime.fromisoformat(summary["now"]) <= planned
 
 
 def test_a_run_tells_how_old_the_first_unread_record_is(spark: SparkSession, tmp_path: Path, address: str) -> None:

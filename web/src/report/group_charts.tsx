@@ -85,8 +85,8 @@ export function TimelineChart({ detail }: { detail: GroupDetail }) {
           “reconciling” is thin until there is a target assignment for an epoch, then thick until every member has its part. A member is pale while it does not have what it is to have, or is away.
         </p>
       )}
-      <LeftOut count={detail.members_left_out} what="members are not drawn, that were in it earlier" table="members" isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
-      <LeftOut count={detail.rebalances_left_out} what="rebalances are not drawn, that were earlier" table="rebalances" />
+      <LeftOut count={detail.members_left_out} what="members that were in it earlier" table="members" isAtLeast={detail.members_left_out >= AT_LEAST_FROM} />
+      <LeftOut count={detail.rebalances_left_out} what="rebalances that were earlier" table="rebalances" />
       {!members.length && <p class="quiet">No member is known, or what members were given cannot be read.</p>}
     </Chart>
   );

@@ -1,9 +1,17 @@
 /** An open transaction in a sentence: for all who read, and for one group that waits for it. */
 import { Fragment } from "preact";
-import type { OpenTransaction } from "./model.ts";
+import type { OpenTransaction, Report } from "./model.ts";
 import { groupName, type Anchors } from "./shared_tables.tsx";
 import { Name, Time } from "./table.tsx";
 import { amount, number } from "./text.ts";
+
+/** The default of `transaction.timeout.ms`, the time that producers give a transaction. */
+const YOUNG_MS = 60_000;
+
+/** Has it been open for so short a time that it is normal? */
+export function isYoung({ since_ts }: OpenTransaction, { run }: Report): boolean {
+  return since_ts !== null && run.now !== null && Date.parse(run.now) - since_ts < YOUNG_MS;
+}
 
 export function OpenTransactionText({ one, anchors }: { one: OpenTransaction; anchors: Anchors }) {
   const { places, partitions, held_up: behind } = one;

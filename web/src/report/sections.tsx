@@ -5,7 +5,7 @@ import { Panel } from "../kit/panel.tsx";
 import { GroupArticle } from "./group_article.tsx";
 import { ActivityChart } from "./group_charts.tsx";
 import type { NamedCount, Report, Vocabulary } from "./model.ts";
-import { OpenTransactionText } from "./open_transaction.tsx";
+import { isYoung, OpenTransactionText } from "./open_transaction.tsx";
 import { alternativeTo, causeOf, ownTrouble, reasons } from "./sentences.ts";
 import { groupName, LagTable, WhatIfTable, type Anchors } from "./shared_tables.tsx";
 import { Sources } from "./sources.tsx";
@@ -63,6 +63,7 @@ const FIRST = 3;
 /** What to look at, and what happened: a sentence for each. */
 function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary: Vocabulary; anchors: Anchors }) {
   const { storms, pauses, losses, expiring, open_transactions: open } = report;
+  const told = open.filter((one) => !isYoung(one, report)).slice(0, TOLD);
   const troubled = ownTrouble(report.groups, vocabulary);
   return (
     <>
@@ -83,8 +84,8 @@ function Incidents({ report, vocabulary, anchors }: { report: Report; vocabulary
           </li>
         ))}
       </Sentences>
-      <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - TOLD + report.open_transactions_left_out} what="other producers with an open transaction">
-        {open.slice(0, TOLD).map((one) => <li key={`${one.producer_id} ${one.places[0]!.topic} ${one.places[0]!.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
+      <Sentences title="Open transactions" table="open_transactions" leftOut={open.length - told.length + report.open_transactions_left_out} what="other producers with an open transaction">
+        {told.map((one) => <li key={`${one.producer_id} ${one.places[0]!.topic} ${one.places[0]!.partition}`}><OpenTransactionText one={one} anchors={anchors} /></li>)}
       </Sentences>
       <Sentences title="The longest pauses" table="commit_pauses" leftOut={pauses.length - TOLD + report.pauses_left_out} what="pauses that were shorter">
         {pauses.slice(0, TOLD).map((one) => (

@@ -1,7 +1,7 @@
 /** Tables that sort by any column, a page of rows at a time, and the parts that their cells are made of. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { duration, isoTime, moment, number, shortened, UNKNOWN, visible } from "./text.ts";
+import { duration, isoTime, moment, number, shortened, singular, UNKNOWN, visible } from "./text.ts";
 
 export interface Column {
   title: string;
@@ -141,5 +141,5 @@ export function NoneOf({ what }: { what: string }) {
 
 export function LeftOut({ count: more, what, table, isAtLeast = false }: { count: number; what: string; table: string; isAtLeast?: boolean }) {
   if (more <= 0) return null;
-  return <p class="quiet">{isAtLeast && "at least "}{number(more)} more {what}: table <code>{table}</code></p>;
+  return <p class="quiet">{isAtLeast && "at least "}{number(more)} more {more === 1 ? singular(what) : what}: table <code>{table}</code></p>;
 }

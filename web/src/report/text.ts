@@ -16,6 +16,11 @@ export function amount(value: number | null, unit: string): string {
   return `${number(value)} ${value === 1 ? unit.slice(0, -1) : unit}`;
 }
 
+/** `storm with fewer rebalances` of `storms with fewer rebalances`: the first plural in s, and the verb of a clause right behind it. */
+export function singular(what: string): string {
+  return what.replace(/s\b/, "").replace(/^(\w+,? that) (were|have)\b/, (_, subject: string, verb: string) => `${subject} ${verb === "were" ? "was" : "has"}`);
+}
+
 /** `2026-11-21T13:26:51.007Z`; null if no calendar has it. */
 export function isoTime(ms: number): string | null {
   return ms >= FIRST_MS && ms <= LAST_MS ? new Date(ms).toISOString() : null;
