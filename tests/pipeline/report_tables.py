@@ -276,7 +276,8 @@ def crowd(size: int) -> Tables:
         add_group(tables, name, kind=kind, state=state, protocol=None if kind == "simple" else "range", storms=storms,
                   rebalances=trouble, moved_needlessly=trouble, commits=number * 31, partitions=8,
                   late_partitions=number % 9 if number % 6 == 0 else 0, lag=number * 1009)  # fmt: skip
-    read = {"first_offset": 0, "last_offset": 9, "first_ts": at(0), "last_ts": at(110), "records": 10, "missing": 0}
+    read = {"first_ts": at(0), "last_ts": at(110), "records": 2_345_678, "hidden": 12_345, "missing": 0}
+    read |= {"first_offset": 6_419_753, "last_offset": 8_777_775}
     add(tables, "log_partitions", log_partition=0, **read, whole_from_offset=0, whole_from_ts=at(0))
     return tables
 
