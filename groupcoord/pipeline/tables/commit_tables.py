@@ -247,7 +247,7 @@ before it: then the first unread record is that with which the open one began.""
 def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
     """OPEN_TRANSACTIONS from ``held_up``, rows of END_OFFSETS with an open transaction, and the groups with ``current``
     offsets there."""
-    there = held_up.join(current.select("group", *PARTITION, "committed_offset"), PARTITION)
+    there = held_up.join(current.select("group", *PARTITION, "committed_offset"), PARTITION, "left")
     return (
         there.select("*", "open_transaction.*")
         .groupBy(*PARTITION, "end_offset", "stable_offset", "producer_id", "since")
