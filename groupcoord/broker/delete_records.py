@@ -3,9 +3,14 @@
 Source: ``ReplicaManager.deleteRecords``.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from groupcoord.broker.broker import Broker
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
+from groupcoord.core.java_hash_order import partition_hash
+from groupcoord.core.scala_hash_order import grouped_by_topic, mutable_map_order, set_order
+from groupcoord.core.transaction_verification_types import TopicPartition
 from groupcoord.protocol.apis.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -24,13 +29,21 @@ def handle_delete_records(broker: Broker, ctx: HandlerContext, call: Call, reque
         for topic in request.topics
         for partition in topic.partitions
     }
-    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
-    for (name, index), offset in offsets.items():
-        results.setdefault(name, []).append(_delete_records(broker, call, name, index, offset))
+    results = {
+        (name, index): _delete_records(broker, call, name, index, offset) for (name, index), offset in offsets.items()
+    }
     topics = tuple(
-        DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
+        DeleteRecordsTopicResult(name=name, partitions=tuple(results[partition] for partition in partitions))
+        for name, partitions in _in_order(broker, offsets).items()
     )
     ctx.reply(call, DeleteRecordsResponse(topics=topics))
+
+
+def _in_order(broker: Broker, partitions: Iterable[TopicPartition]) -> Mapping[str, Sequence[TopicPartition]]:
+    """The partitions by topic, in the order of Kafka's maps: if no partition exists, those are immutable."""
+    in_order = mutable_map_order(partitions, partition_hash)
+    exists = any(broker.log(*partition) is not None for partition in in_order)
+    return grouped_by_topic(in_order, mutable_map_order if exists else set_order)
 
 
 def _delete_records(broker: Broker, call: Call, name: str, index: int, offset: int) -> DeleteRecordsPartitionResult:

@@ -17,8 +17,7 @@ from groupcoord.broker.partition_log import (
 )
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.java_hash_order import string_hash
-from groupcoord.core.scala_hash_order import hash_set_order, mutable_map_order
+from groupcoord.core.scala_hash_order import grouped_by_topic, mutable_map_order
 from groupcoord.protocol.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -71,23 +70,11 @@ def _list_offsets(
     if search.wanted:
         broker.run_work(ctx, call, search.work(), lambda later, _: _list_offsets(broker, later, call, request, search))
         return
-    by_topic: dict[str, list[tuple[str, int]]] = {}
-    for name, index in mutable_map_order(answers, _topic_partition_hash):
-        by_topic.setdefault(name, []).append((name, index))
     topics = tuple(
-        ListOffsetsTopicResponse(
-            name=name,
-            partitions=tuple(answers[key] for key in mutable_map_order(by_topic[name], _topic_partition_hash)),
-        )
-        for name in hash_set_order(by_topic, string_hash)
+        ListOffsetsTopicResponse(name=name, partitions=tuple(answers[partition] for partition in partitions))
+        for name, partitions in grouped_by_topic(answers, mutable_map_order).items()
     )
     ctx.reply(call, ListOffsetsResponse(topics=topics))
-
-
-def _topic_partition_hash(key: tuple[str, int]) -> int:
-    """``TopicPartition.hashCode``."""
-    topic, partition = key
-    return 31 * (31 + partition) + string_hash(topic)
 
 
 def _no_offsets(request: ListOffsetsRequest, error: ErrorCode) -> ListOffsetsResponse:

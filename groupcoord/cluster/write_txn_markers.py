@@ -7,7 +7,7 @@ offsets. Sources: ``KafkaApis.handleWriteTxnMarkersRequest``, ``CoordinatorParti
 and ``ReplicaManager.maybeStartTransactionVerificationForPartition``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from groupcoord.broker.broker import Broker
@@ -16,10 +16,9 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.network_cuts import NetworkCuts
 from groupcoord.coordinator.group_coordinator_shard import RuntimeShard
-from groupcoord.coordinator.transaction.metadata import partition_hash
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
+from groupcoord.core.java_hash_order import hash_map_order, partition_hash, string_hash
 from groupcoord.core.timers import TimerKey
 from groupcoord.core.transaction_verification_types import (
     TopicPartition,
@@ -128,54 +127,104 @@ class TransactionMarkers:
         return NO_LEADER if found is None or partition >= len(found.partitions) else found.metadata.leaders[partition]
 
     def handle(self, ctx: HandlerContext, call: Call, request: WriteTxnMarkersRequest) -> None:
-        """Respond to ``call`` when all markers are written or have failed."""
-        errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
-        wanted = [
-            (
-                TransactionMarker(
-                    marker.producer_id,
-                    marker.producer_epoch,
-                    marker.coordinator_epoch,
-                    marker.transaction_result,
-                    marker.transaction_version,
-                ),
-                (topic.name, number),
-            )
-            for marker in request.markers
-            for topic in marker.topics
-            for number in topic.partition_indexes
-        ]
-        left = len(wanted)
+        """Respond to ``call`` when all markers are written or have failed.
 
-        def told(producer_id: int, partition: TopicPartition, later: HandlerContext, error: ErrorCode) -> None:
+        As in Kafka there is no response if a marker names an existing partition twice, or if the last marker names none that
+        exists and others do.
+        """
+        errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
+        left, written = len(request.markers), 0
+
+        def completed(producer_id: int, results: Mapping[TopicPartition, ErrorCode], later: HandlerContext) -> None:
             nonlocal left
-            errors.setdefault(producer_id, {})[partition] = error
+            errors.setdefault(producer_id, {}).update((each, results[each]) for each in _in_order(results))
             left -= 1
             if not left:
                 later.reply(call, WriteTxnMarkersResponse(markers=_results(errors)))
 
-        if not wanted:
-            ctx.reply(call, WriteTxnMarkersResponse())
-        for marker, partition in wanted:
-            self.write(ctx, marker, partition, partial(told, marker.producer_id, partition))
+        for asked in request.markers:
+            partitions = [(topic.name, number) for topic in asked.topics for number in topic.partition_indexes]
+            unknown = [partition for partition in partitions if self._broker.log(*partition) is None]
+            if unknown:
+                missing = dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                errors.setdefault(asked.producer_id, {}).update(missing)
+            known = [partition for partition in partitions if partition not in unknown]
+            if not known:
+                left -= 1
+                continue
+            written += 1
+            groups = [partition for partition in known if partition[0] == CONSUMER_OFFSETS]
+            others = dict.fromkeys(partition for partition in known if partition[0] != CONSUMER_OFFSETS)
+            if others and _NONE in (asked.producer_id, asked.producer_epoch):
+                ctx.reply(call, _all_failed(request))  # Kafka cannot create such a batch
+                return
+            results = _ResultsOfMarker(len(known), partial(completed, asked.producer_id))
+            marker = TransactionMarker(
+                asked.producer_id,
+                asked.producer_epoch,
+                asked.coordinator_epoch,
+                asked.transaction_result,
+                asked.transaction_version,
+            )
+            for partition in (*groups, *others):
+                self.write(ctx, marker, partition, partial(results.told, partition))
+        if not written:
+            ctx.reply(call, WriteTxnMarkersResponse(markers=_results(errors)))
+
+
+class _ResultsOfMarker:
+    """The results of one marker: ``completed`` is called when ``left`` more of its partitions have one."""
+
+    def __init__(
+        self, left: int, completed: Callable[[Mapping[TopicPartition, ErrorCode], HandlerContext], None]
+    ) -> None:
+        self._left, self._completed = left, completed
+        self._results: dict[TopicPartition, ErrorCode] = {}
+
+    def told(self, partition: TopicPartition, ctx: HandlerContext, error: ErrorCode) -> None:
+        """The marker is written to ``partition``, or that has failed."""
+        self._results[partition] = error
+        self._left -= 1
+        if not self._left:
+            self._completed(self._results, ctx)
+
+
+def _all_failed(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """The response after an unexpected exception; of several markers of a producer, the last one counts."""
+    errors = {
+        marker.producer_id: {
+            (topic.name, number): ErrorCode.UNKNOWN_SERVER_ERROR
+            for topic in marker.topics
+            for number in topic.partition_indexes
+        }
+        for marker in request.markers
+    }
+    slots = 1 << (len(request.markers) - 1).bit_length()
+    return WriteTxnMarkersResponse(markers=_results(errors, slots))
 
 
 def _failed(told: Told, ctx: HandlerContext, error: ErrorCode) -> None:
     told(ctx, ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _COORDINATOR_IS_NOT_READY else error)
 
 
-def _results(errors: dict[int, dict[TopicPartition, ErrorCode]]) -> tuple[WritableTxnMarkerResult, ...]:
-    """The results by producer id and topic, in the order of Kafka's maps."""
+def _in_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    return hash_map_order(partitions, partition_hash)
+
+
+def _results(
+    errors: Mapping[int, Mapping[TopicPartition, ErrorCode]], slots: int = 16
+) -> tuple[WritableTxnMarkerResult, ...]:
+    """The results by producer id and topic, in the order of Kafka's maps; that of producer ids is created with ``slots``."""
     results = []
-    for producer_id in hash_map_order(errors, lambda number: number ^ number >> 32):
+    for producer_id in hash_map_order(errors, lambda number: number ^ number >> 32, slots):
         by_topic: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
         found = errors[producer_id]
-        for topic, number in hash_map_order(found, partition_hash):
+        for topic, number in _in_order(found):
             result = WritableTxnMarkerPartitionResult(partition_index=number, error_code=found[topic, number])
             by_topic.setdefault(topic, []).append(result)
         topics = tuple(
             WritableTxnMarkerTopicResult(name=topic, partitions=tuple(by_topic[topic]))
-            for topic in computed_map_order(by_topic, string_hash)
+            for topic in hash_map_order(by_topic, string_hash)
         )
         results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
     return tuple(results)

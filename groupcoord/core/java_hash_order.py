@@ -112,6 +112,12 @@ def hash_set_order(keys: Iterable[K], hash_code: Callable[[K], int], more: Itera
     return sorted(distinct, key=lambda key: _spread(hash_code(key)) & (capacity - 1))
 
 
+def partition_hash(partition: tuple[str, int]) -> int:
+    """``TopicPartition.hashCode`` of a topic's name and a partition's number; only its lower 32 bits are valid."""
+    topic, number = partition
+    return 31 * (31 + number) + string_hash(topic)
+
+
 def uuid_hash(topic_id: uuid.UUID) -> int:
     """``Uuid.hashCode()``; only its lower 32 bits are valid."""
     both = topic_id.int >> 64 ^ topic_id.int & 0xFFFFFFFFFFFFFFFF

@@ -7,6 +7,8 @@ CHAMP trie) and ``mutable.HashMap``.
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from groupcoord.core.java_hash_order import partition_hash, string_hash
+
 T = TypeVar("T")
 _MASK = 0xFFFFFFFF
 _SMALL_SET = 4  # a set of up to four elements keeps their order
@@ -61,6 +63,18 @@ def mutable_map_order(keys: Iterable[T], hash_code: Callable[[T], int]) -> list[
         code = hash_code(key) & _MASK
         hashes[key] = _signed(code ^ (code >> 16))
     return sorted(hashes, key=lambda key: (hashes[key] & (capacity - 1), hashes[key]))
+
+
+def grouped_by_topic(
+    partitions: Iterable[tuple[str, int]],
+    order: Callable[[Iterable[tuple[str, int]], Callable[[tuple[str, int]], int]], list[tuple[str, int]]],
+) -> dict[str, list[tuple[str, int]]]:
+    """Partitions by topic, in the order of ``groupBy``: an immutable HashMap of maps, which have the ``order`` of the map that
+    was grouped."""
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for partition in order(partitions, partition_hash):
+        groups.setdefault(partition[0], []).append(partition)
+    return {topic: order(groups[topic], partition_hash) for topic in hash_set_order(groups, string_hash)}
 
 
 def _signed(code: int) -> int:

@@ -158,3 +158,26 @@ def test_without_room_for_producer_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(where.node.broker.storage, "producer_ids_reserved", full, raising=True)
     assert init(where).error_code == E.KAFKA_STORAGE_ERROR
+
+
+def test_a_marker_of_no_producer_fails_the_others_of_its_request() -> None:
+    where = bench()
+    where.node.create_topic("u", 2, 0)
+    answer = marks(where, marker(("u", 0)), marker(("u", 1), producer_id=-1), marker(("u", 1)))
+    failed = E.UNKNOWN_SERVER_ERROR
+    assert errors(answer) == {(7, "u", 1): failed, (-1, "u", 1): failed}
+    assert [where.node.broker.existing_log("u", number).log_end_offset for number in range(2)] == [1, 0]
+
+
+def test_markers_to_nowhere_are_refused() -> None:
+    where = bench()
+    assert errors(marks(where, marker(("nowhere", 0)), marker())) == {(7, "nowhere", 0): E.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_a_partition_that_a_marker_names_twice_is_marked_once_and_nobody_is_answered() -> None:
+    where = bench()
+    asked = where.ask(
+        ApiKey.WRITE_TXN_MARKERS, WriteTxnMarkersRequest(markers=(marker(T0, T0), marker(T0, producer_id=8)))
+    )
+    assert asked not in where.answers
+    assert where.node.broker.existing_log("t", 0).log_end_offset == 2

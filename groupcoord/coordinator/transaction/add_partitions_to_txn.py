@@ -16,7 +16,6 @@ from groupcoord.coordinator.transaction.metadata import (
     PREPARED,
     TransactionMetadata,
     TransactionState,
-    partition_hash,
 )
 from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
     TransactionCoordinatorShard,
@@ -26,7 +25,8 @@ from groupcoord.coordinator.transaction.transaction_coordinator_shard import (
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, string_hash
+from groupcoord.core.java_hash_order import hash_map_order, partition_hash, string_hash
+from groupcoord.core.scala_hash_order import mutable_map_order
 from groupcoord.core.transaction_verification_types import TopicPartition, TransactionalWrite, Verified
 from groupcoord.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from groupcoord.protocol.apis.add_partitions_to_txn import (
@@ -60,7 +60,13 @@ def add_partitions_to_txn(
     call: Call,
     request: AddPartitionsToTxnRequest,
 ) -> None:
-    """Answer ``call`` when all its transactions are handled; a request without transactions is never answered, as in Kafka."""
+    """Answer ``call`` when all its transactions are handled; a request without transactions is never answered, as in Kafka.
+
+    If a transactional id is named more than once, each of its transactions gets the partitions of the last one, and a
+    result for those of the first one, because Kafka looks both up by the id.
+    """
+    last = {transaction.transactional_id: transaction for transaction in request.transactions}
+    first = {transaction.transactional_id: transaction for transaction in reversed(request.transactions)}
     results: dict[int, AddPartitionsToTxnResult] = {}
 
     def answered(number: int, later: HandlerContext, result: AddPartitionsToTxnResult) -> None:
@@ -70,7 +76,10 @@ def add_partitions_to_txn(
             later.reply(call, AddPartitionsToTxnResponse(results_by_transaction=in_order))
 
     for number, transaction in enumerate(request.transactions):
-        _one_transaction(shard_of, topics, ctx, call, transaction, partial(answered, number))
+        named = last[transaction.transactional_id].topics
+        partitions = [(topic.name, partition) for topic in named for partition in topic.partitions]
+        shown = first[transaction.transactional_id]
+        _one_transaction(shard_of, topics, ctx, call, transaction, partitions, shown, partial(answered, number))
 
 
 def _one_transaction(
@@ -79,10 +88,12 @@ def _one_transaction(
     ctx: HandlerContext,
     call: Call,
     transaction: AddPartitionsToTxnTransaction,
+    partitions: Sequence[TopicPartition],
+    shown: AddPartitionsToTxnTransaction,
     answered: Callable[[HandlerContext, AddPartitionsToTxnResult], None],
 ) -> None:
+    """``partitions`` are added or verified; a result without an error of one partition is that of ``shown``."""
     transactional_id = transaction.transactional_id
-    partitions = [(topic.name, number) for topic in transaction.topics for number in topic.partitions]
     errors: dict[TopicPartition, ErrorCode] = {}
     for partition in partitions:
         if call.version < BY_TRANSACTION_FROM and partition[0] in topics.internal:
@@ -92,7 +103,8 @@ def _one_transaction(
     if errors:
         for partition in partitions:
             errors.setdefault(partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        answered(ctx, _result(transactional_id, errors))
+        in_order = mutable_map_order(errors, partition_hash)
+        answered(ctx, _result(transactional_id, {partition: errors[partition] for partition in in_order}))
         return
     producer = TransactionalWrite(
         transactional_id,
@@ -103,27 +115,28 @@ def _one_transaction(
     )
     shard = shard_of(transactional_id)
     if transaction.verify_only:
-        answered(ctx, _result(transactional_id, verify_partitions(shard, ctx, call, producer, partitions)))
+        verified = verify_partitions(shard, ctx, call, producer, hash_map_order(partitions, partition_hash))
+        answered(ctx, _result(transactional_id, verified))
         return
 
     def added(later: HandlerContext, error: ErrorCode) -> None:
-        answered(later, failed_transaction(error_for(call, error), transaction))
+        answered(later, failed_transaction(error_for(call, error), shown))
 
     version = EPOCH_PER_TRANSACTION_FROM if call.version >= BY_TRANSACTION_FROM else 0
     add_partitions(shard, ctx, call, producer, partitions, version, added)
 
 
 def _result(transactional_id: str, errors: Errors) -> AddPartitionsToTxnResult:
-    """The result from a map of errors (``AddPartitionsToTxnResponse.resultForTransaction``)."""
+    """The result from a map of errors in order (``AddPartitionsToTxnResponse.resultForTransaction``)."""
     by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for topic, number in hash_map_order(errors, partition_hash):
-        result = AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=errors[topic, number])
+    for (topic, number), error in errors.items():
+        result = AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=error)
         by_topic.setdefault(topic, []).append(result)
     return AddPartitionsToTxnResult(
         transactional_id=transactional_id,
         topic_results=tuple(
             AddPartitionsToTxnTopicResult(name=topic, results_by_partition=tuple(by_topic[topic]))
-            for topic in computed_map_order(by_topic, string_hash)
+            for topic in hash_map_order(by_topic, string_hash)
         ),
     )
 

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from groupcoord.core.api_error import ApiError
-from groupcoord.core.java_hash_order import computed_map_order, hash_map_order, hash_set_order, string_hash
+from groupcoord.core.java_hash_order import (
+    computed_map_order,
+    hash_map_order,
+    hash_set_order,
+    partition_hash,
+    string_hash,
+)
 from groupcoord.core.transaction_verification_types import TopicPartition
 from groupcoord.protocol.coordinator_records.transaction_log import PartitionsOfTopic, TransactionLogValue
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -250,9 +256,3 @@ class TransactionMetadata:
 def epoch_is_exhausted(epoch: int) -> bool:
     """Is ``epoch`` the last that a producer may use? The very last epoch is reserved for fencing."""
     return epoch >= MAX_EPOCH - 1
-
-
-def partition_hash(partition: TopicPartition) -> int:
-    """Java's hash of a ``TopicPartition``."""
-    topic, number = partition
-    return 31 * (31 + number) + string_hash(topic)

@@ -1,5 +1,7 @@
 """ListOffsets, OffsetForLeaderEpoch, DeleteRecords: the start and end of a log, and offsets by time."""
 
+from collections.abc import Sequence
+
 from groupcoord.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from groupcoord.protocol.apis.offset_for_leader_epoch import OffsetForLeaderPartition, OffsetForLeaderTopic
@@ -118,3 +120,30 @@ def the_order_of_listed_offsets(s: Story) -> None:
         names = [s.topic_name(f"t{number}") for number in range(count)]
         c.lists_offsets({(name, index): -1 for name in names for index in range(3)}, does=f"asks for {count} topics")
     c.lists_offsets({(s.topic_name("t"), index): -1 for index in range(99)}, does="asks for 99 partitions")
+
+
+@story(sections=["delete records"])
+def records_of_many_partitions_are_deleted(s: Story) -> None:
+    """Known and unknown topics and partitions, some twice: the response has the order of the broker's hash maps."""
+    stage, c = Stagehand(s), DataClient(s, "c")
+    topics = [stage.topic(suffix, partitions=9) for suffix in ("orders", "payments", "returns")]
+    nowhere = [s.topic_name(f"nowhere{number}") for number in range(3)]
+
+    def delete(wanted: dict[str, Sequence[int]], does: str, offset: int = 0) -> None:
+        asked = tuple(
+            DeleteRecordsTopic(
+                name=name,
+                partitions=tuple(DeleteRecordsPartition(partition_index=index, offset=offset) for index in indexes),
+            )
+            for name, indexes in wanted.items()
+        )
+        c.asks(DeleteRecordsRequest(topics=asked, timeout_ms=5_000), 2, does=does)
+
+    delete({topics[0]: range(9)}, "deletes from every partition of a topic")
+    delete(dict.fromkeys(topics, (8, 1, 0, 1)), "deletes from partitions of several topics, one twice")
+    delete({name: range(7, 11) for name in (*nowhere, *topics)}, "deletes from partitions of which some are unknown")
+    delete({topics[1]: (0, 2, 5, 12, -1)}, "deletes from before the start", offset=-2)
+    for count in (2, 4, 7):
+        delete({nowhere[0]: range(count)}, f"deletes from {count} unknown partitions")
+        delete(dict.fromkeys(nowhere, (count, 1)), "deletes from partitions of unknown topics")
+    delete({topics[2]: (), nowhere[0]: ()}, "deletes from no partitions")

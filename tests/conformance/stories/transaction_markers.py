@@ -281,3 +281,38 @@ def producers_described(s: Story) -> None:
     watcher.describes_producers({})
     watcher.describes_producers({"not a topic!": [0], "": [0], "__consumer_offsets": [77]})
     watcher.describes_producers({topic: [2, 2]})
+
+
+@story(sections=["transactions"])
+def markers_beside_wrong_ones(s: Story) -> None:
+    """Markers of a negative producer fail all others, but those before are written; unknown partitions fail alone. Some
+    requests are never answered: those that name a partition twice, or nothing known at the end."""
+    stage = Stagehand(s)
+    until_coordinated(s, stage, s.topic_name("any"))  # so that there is a __transaction_state
+    orders, payments, returns = (stage.topic(suffix, partitions=3) for suffix in ("orders", "payments", "returns"))
+    op, reader = Operator(s, "op"), DataClient(s, "reader")
+    some = marker({orders: [0, 1, 2], payments: [2, 0]}, MADE_UP_ID)
+    unknown = marker({"nowhere": [1, 0], returns: [7]}, MADE_UP_ID + 1)
+    mixed = marker({"nowhere": [-1], returns: [2, 0, 9], payments: [1], orders: [2]}, MADE_UP_ID + 17)
+    op.writes(mixed, does="writes a marker to known and unknown partitions")
+    op.writes(unknown, some, mixed, does="writes markers of three producers")
+    op.writes(unknown, marker({}, MADE_UP_ID), does="writes markers to nothing known")
+    for wrong in (marker({orders: [0], "nowhere": [0]}, -1), marker({payments: [0, 1, 1]}, MADE_UP_ID, -1)):
+        op.writes(some, wrong, mixed, unknown, does="writes markers of which the second one is wrong")
+        op.writes(wrong, some, marker({orders: [1]}, MADE_UP_ID + 3), does="writes markers of which the first is wrong")
+        op.writes(marker({"nowhere": [0]}, -1), some, does="writes a wrong marker to nowhere, and another one")
+    for number, markers in enumerate(
+        (
+            [marker({orders: [0, 0]}, MADE_UP_ID)],
+            [some, unknown],
+            [some, marker({}, MADE_UP_ID)],
+            [some, marker({returns: [0, 1, 0]}, MADE_UP_ID), mixed],
+        )
+    ):
+        silent = Operator(s, f"silent{number}")
+        pending = silent.parks(WriteTxnMarkersRequest(markers=tuple(markers)), 1, does="writes markers")
+        silent.stays_unanswered(300, pending)
+    op.writes(unknown, some, does="writes the unknown one first")
+    for topic in (orders, payments, returns):
+        for index in range(3):
+            reader.fetches({(topic, index): 0}, isolation_level=COMMITTED)

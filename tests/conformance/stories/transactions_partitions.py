@@ -145,6 +145,33 @@ def several_transactions_in_one_request(s: Story) -> None:
 
 
 @story(sections=["transactions"])
+def one_transaction_several_times_in_one_request(s: Story) -> None:
+    """Each gets the partitions of the last one, and the result of the first one; errors have the order of hash maps."""
+    first, second = Stagehand(s).topic("orders", partitions=3), Stagehand(s).topic("payments")
+    nowhere = [s.topic_name(f"nowhere{number}") for number in range(4)]
+    watcher = TransactionsWatcher(s, "watcher")
+    for version in (4, 5):
+        a, b = (Producer(s, f"{name}{version}") for name in "ab")
+        a.init()
+        b.init()
+        for lasts in ({first: [1]}, {}, {first: [5], second: [0]}, {nowhere[0]: [0], second: [3, 0]}):
+            verified = a.transaction({second: [0], first: [0, 7, 0]}, verify_only=True)
+            a.adds_partitions_of(
+                [verified, a.transaction(lasts)], version, does="verifies partitions, then adds others"
+            )
+            watcher.describes_transactions(f"{s.name}-a{version}")
+            a.adds_partitions_of([verified, verified], version, does="verifies partitions twice")
+        a.adds_partitions_of(
+            [a.transaction({first: [0]}), b.transaction({first: [1]}, producer_epoch=9), b.transaction({second: [0]})],
+            version,
+            does="adds partitions of three transactions, of which the last two are one",
+        )
+        b.adds_partitions({name: [4, 0, 9, 2] for name in (*nowhere, first)}, version, does="adds unknown partitions")
+        b.adds_partitions({second: [3], first: [0, 3, 3], nowhere[1]: [0]}, version, does="adds unknown partitions")
+        watcher.describes_transactions(*(f"{s.name}-{name}{version}" for name in "ab"))
+
+
+@story(sections=["transactions"])
 def adding_partitions_after_a_transaction(s: Story) -> None:
     """After a commit and after an abort the next transaction begins, with the producer's present epoch."""
     topic = Stagehand(s).topic("orders", partitions=2)
