@@ -6,6 +6,7 @@ Only the header is changed. But if the topic's ``compression.type`` differs from
 
 from typing import NamedTuple
 
+from groupcoord.broker.producer_state_manager import NO_EPOCH
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
@@ -287,6 +288,9 @@ class LogValidator:
         self, data: Buffer, position: int, header: BatchHeader, target: Compression, now_ms: int
     ) -> CheckedBatch:
         """The records in a new batch with another compression, and offsets without gaps."""
+        if header.producer_epoch == NO_EPOCH if header.has_producer_id else header.transactional:
+            # Kafka's MemoryRecordsBuilder throws; a batch that stays as it is passes.
+            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch without producer in {self.partition}")
         settings = self.settings
         levels = {
             Compression.GZIP: settings.compression_gzip_level,

@@ -96,6 +96,7 @@ class _Target(NamedTuple):
 _Outcomes = dict[_Target, PartitionProduceResponse]
 _Checks = dict[_Target, CheckedBatch | BatchError]
 _Logs = dict[_Target, tuple[PartitionLog, bytes]]
+_Batches = Sequence[tuple[_Target, bytes | None]]
 
 
 class _Write(NamedTuple):
@@ -146,13 +147,13 @@ class _Produce:
         broker, call, request = self.broker, self.call, self._request
         batches = _batches(broker, request)
         try:
-            _refuse_transactions(batches.values(), request.transactional_id)
+            _refuse_transactions((records for _, records in batches), request.transactional_id)
             good, missing, malformed = _sorted_out(broker, call, batches)
             write = _transactional_write(good) if self._errors is None else None
         except _RefusedError as refusal:
             if any(partition.records is None for topic in request.topic_data for partition in topic.partition_data):
                 return  # with null records Kafka throws again while it builds the error response, and never responds
-            self.respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target in batches})
+            self.respond(ctx, {target: _failed(target, refusal.error, refusal.message) for target, _ in batches})
             return
         if write is not None and (self._verifies or self._adds):
             self._verify(ctx, good, write)
@@ -379,28 +380,28 @@ class _DelayedProduce:
         self._produce.respond(ctx, self._outcomes)
 
 
-def _batches(broker: Broker, request: ProduceRequest) -> dict[_Target, bytes | None]:
-    """The records of each partition; the last ones of a partition that is named twice."""
-    batches: dict[_Target, bytes | None] = {}
+def _batches(broker: Broker, request: ProduceRequest) -> _Batches:
+    """The records of each partition, in the order of the request, which may name a partition twice."""
+    batches: list[tuple[_Target, bytes | None]] = []
     for topic in request.topic_data:
         name = topic.name
         if topic.topic_id is not None:
             name = broker.topics.topic_name(topic.topic_id) or ""
-        for partition in topic.partition_data:
-            batches[_Target(topic.topic_id, name, partition.index)] = partition.records
+        batches += [(_Target(topic.topic_id, name, part.index), part.records) for part in topic.partition_data]
     return batches
 
 
 def _refuse_transactions(batches: Iterable[bytes | None], transactional_id: str | None) -> None:
-    """Raises _RefusedError for a transactional batch without transactional id, and for a malformed batch."""
+    """Raises _RefusedError for a transactional batch without transactional id, and for a malformed batch before one."""
     for records in filter(None, batches):
         try:
             first = next(iter_batch_extents(records), None)
         except BatchError as problem:
             raise _RefusedError(problem.error, problem.reason) from problem
-        transactional = first and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL
-        if transactional and transactional_id is None:
-            raise _RefusedError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if first and first.magic == MAGIC and attributes_of(records, first) & TRANSACTIONAL:
+            if transactional_id is None:
+                raise _RefusedError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return
 
 
 def _transactional_write(good: _Logs) -> _Write | None:
@@ -434,8 +435,10 @@ def _unverified(target: _Target, error: ErrorCode, *, adds: bool) -> PartitionPr
     return _failed(target, error)
 
 
-def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]) -> tuple[_Logs, _Outcomes, _Outcomes]:
+def _sorted_out(broker: Broker, call: Call, batches: _Batches) -> tuple[_Logs, _Outcomes, _Outcomes]:
     """(log and batch of each valid partition, responses for unknown partitions, responses for malformed batches).
+
+    Of several valid batches of a partition only the last one is appended. If another one is malformed, the response says that.
 
     Raises _RefusedError where Kafka throws an unexpected exception: for missing records, an unknown compression type (checked
     in old versions only), and a batch that ends before the producer id.
@@ -443,7 +446,8 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
     good: _Logs = {}
     missing: _Outcomes = {}
     malformed: _Outcomes = {}
-    for target, records in batches.items():
+    without_records: set[_Target] = set()
+    for target, records in batches:
         topic = broker.topics.get(target.topic)
         if topic is None or not 0 <= target.partition < len(topic.partitions):
             unknown_id = call.version >= 13 and not target.topic
@@ -451,7 +455,8 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
             missing[target] = _failed(target, error)
             continue
         if records is None:
-            raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            without_records.add(target)
+            continue
         try:
             batch = check_format(records, call.version)
         except BatchError as problem:
@@ -462,6 +467,9 @@ def _sorted_out(broker: Broker, call: Call, batches: dict[_Target, bytes | None]
         ):
             raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
         good[target] = broker.log_here(call, topic, target.partition), records
+        without_records.discard(target)
+    if without_records:
+        raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return good, missing, malformed
 
 

@@ -9,6 +9,7 @@ from groupcoord.broker.topic_config import INT64_MAX, LogConfig
 from groupcoord.protocol.batches.compression import Compression, compress
 from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
+    TRANSACTIONAL,
     BatchError,
     build_batch,
     checksum_matches,
@@ -308,6 +309,14 @@ class TestCompression:
         error, reason = refused(data, compression_type="uncompressed", max_message_bytes=1_000)
         assert error == ErrorCode.MESSAGE_TOO_LARGE
         assert "exceeds the maximum configured size of 1000" in reason
+
+    @pytest.mark.parametrize(
+        "how", [{"attributes": TRANSACTIONAL}, {"producer_id": 7, "producer_epoch": -1, "base_sequence": 0}]
+    )
+    def test_a_batch_that_does_not_say_whose_it_is_cannot_be_rebuilt(self, how: dict[str, Any]) -> None:
+        data = batch(b"a", **how)
+        assert refused(data, compression_type="gzip")[0] == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert validate(data).header.size == len(data)
 
     def test_times_before_1970_cannot_be_built_anew(self) -> None:
         error, _ = refused(batch(b"a", at_ms=-50), compression_type="gzip")

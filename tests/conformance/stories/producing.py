@@ -2,13 +2,15 @@
 
 import gzip
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from groupcoord.protocol.apis.produce import PartitionProduceData, TopicProduceData
 from tests.conformance.actors import Stagehand
 from tests.conformance.batches import COMPRESSORS, THEN_MS, Rec, batch, independent_lz4, linked_lz4, old_message
 from tests.conformance.data import DataClient, produce_request
+from tests.conformance.producers import MADE_UP_ID, TRANSACTIONAL, until_coordinated
 from tests.conformance.settings import SLOW_START
 from tests.conformance.story import Story, story
 
@@ -303,3 +305,46 @@ def a_transactional_id_in_produce(s: Story) -> None:
     request = produce_request({(topic, 0): batch([b"x"])}, {})
     p.asks(replace(request, transactional_id="nobody"), 12, does="produces with a transactional id")
     p.asks(replace(request, timeout_ms=-1), 12, does="produces with a negative timeout")
+
+
+@story(sections=["produce"])
+def a_partition_that_is_named_twice(s: Story) -> None:
+    """Only the last batch of a partition is stored, but an error of another one is in the response."""
+    stage = Stagehand(s)
+    topic = stage.topic("orders")
+    p = DataClient(s, "p")
+    transactional = batch([b"in a transaction"], producer=(MADE_UP_ID, 0, 0), attributes=TRANSACTIONAL)
+    two = batch([b"one"]) + batch([b"two"])
+    unknown = PartitionProduceData(index=7, records=transactional)
+
+    def twice(does: str, *records: bytes | None, version: int = 12, also: Sequence[PartitionProduceData] = ()) -> None:
+        parts = (*also, *(PartitionProduceData(index=0, records=each) for each in records))
+        request = produce_request({}, {})
+        p.asks(replace(request, topic_data=(TopicProduceData(name=topic, partition_data=parts),)), version, does=does)
+
+    twice("produces two valid batches", batch([b"first"]), batch([b"second"]))
+    twice("produces a malformed batch, then a valid one", two, batch([b"third"]))
+    twice("produces a valid batch, then a malformed one", batch([b"fourth"]), two)
+    twice("produces nothing, then a valid batch", b"", batch([b"fifth"]))
+    twice("produces null, then a valid batch", None, batch([b"sixth"]))
+    twice("produces with a codec that is too new, then without", batch([b"x"], codec=4), batch([b"7th"]), version=5)
+    twice("produces in a transaction without an id, then outside of it", transactional, batch([b"x"]))
+    twice("produces a batch of a wrong length, then a valid one", batch([b"x"], length=10), batch([b"x"]))
+    twice("the same to an unknown partition", batch([b"x"]), also=[unknown])
+    p.fetches({(topic, 0): 0})
+
+
+@story(sections=["produce"])
+def what_cannot_be_compressed_again(s: Story) -> None:
+    """A transactional batch without a producer, and one of a producer without an epoch, if the topic has another codec."""
+    stage = Stagehand(s)
+    own, other = stage.topic("own"), stage.topic("other", compression_type="gzip")
+    until_coordinated(s, stage, s.topic_name("t"))
+    p = DataClient(s, "p")
+    for topic in (own, other):
+        for producer in ((-1, -1, -1), (-1, 0, 0), (MADE_UP_ID, -1, 0), (MADE_UP_ID, 0, 0)):
+            for attributes in (0, TRANSACTIONAL):
+                data = batch([b"x"], producer=producer, attributes=attributes)
+                request = replace(produce_request({(topic, 0): data}, {}), transactional_id=s.topic_name("t"))
+                p.asks(request, 9, does=f"produces with {producer}, attributes {attributes}")
+        p.fetches({(topic, 0): 0})
