@@ -10,6 +10,7 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
@@ -37,6 +38,7 @@ from groupcoord.protocol.apis.alter_configs import AlterConfigsRequest, AlterCon
 from groupcoord.protocol.apis.alter_configs import AlterConfigsResource as Replacement
 from groupcoord.protocol.apis.incremental_alter_configs import (
     AlterableConfig,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -374,6 +376,8 @@ def _check_loggers(config: BrokerConfig, name: str, changes: Sequence[AlterableC
 
 
 _UNKNOWN_TYPE = 0
+_BY_CONTROLLER = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLIENT_METRICS})
+"""The types of resources whose operations only the controller checks."""
 
 
 # --- the two requests
@@ -382,15 +386,51 @@ _UNKNOWN_TYPE = 0
 def handle_incremental_alter_configs(
     broker: Broker, ctx: HandlerContext, call: Call, request: IncrementalAlterConfigsRequest
 ) -> None:
-    """Change the configuration of each resource; one that is named twice is refused."""
+    """Change the configuration of each resource; one that is named twice is refused.
+
+    An unknown operation makes Kafka's controller fail: then nothing is changed, and every resource for which the broker has
+    asked the controller gets the same error.
+    """
     times = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses = []
-    for asked in request.resources:
-        resource = ConfigResource(asked.resource_type, asked.resource_name)
-        changes = asked.configs if times[resource] == 1 else None
-        responses.append(_altered(broker, call, resource, changes, validate_only=request.validate_only))
+
+    def altered(*, validate_only: bool) -> list[AlterConfigsResourceResponse]:
+        responses = []
+        for asked in request.resources:
+            resource = ConfigResource(asked.resource_type, asked.resource_name)
+            changes = asked.configs if times[resource] == 1 else None
+            responses.append(_altered(broker, call, resource, changes, validate_only=validate_only))
+        return responses
+
+    operations = {change.config_operation for asked in request.resources for change in asked.configs}
+    known = operations <= set(AlterConfigOpType)
+    responses = altered(validate_only=request.validate_only or not known)
+    if not known:
+        if any(map(_fails_at_controller, responses)):
+            responses = [
+                replace(response, error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None)
+                if times[asked.resource_type, asked.resource_name] == 1 and _is_forwarded(asked, response)
+                else response
+                for asked, response in zip(request.resources, responses, strict=True)
+            ]
+        elif not request.validate_only:
+            responses = altered(validate_only=False)
     ctx.reply(call, IncrementalAlterConfigsResponse(responses=tuple(responses)))
     broker.on_configured(ctx)
+
+
+def _fails_at_controller(response: AlterConfigsResourceResponse) -> bool:
+    return response.resource_type in _BY_CONTROLLER and response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _is_forwarded(asked: AlterConfigsResource, response: AlterConfigsResourceResponse) -> bool:
+    """Does the broker ask the controller to change this resource, instead of refusing it?"""
+    try:
+        check_form(asked.configs)
+    except ApiError:
+        return False
+    return asked.resource_type in _BY_CONTROLLER or (
+        asked.resource_type == ResourceType.BROKER and not response.error_code
+    )
 
 
 def handle_alter_configs(broker: Broker, ctx: HandlerContext, call: Call, request: AlterConfigsRequest) -> None:

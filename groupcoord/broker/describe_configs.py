@@ -31,6 +31,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.java_hash_order import hash_order, string_hash
 from groupcoord.core.scala_hash_order import mutable_map_order
 from groupcoord.protocol.apis.describe_configs import (
+    API,
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -50,7 +51,13 @@ class Options(NamedTuple):
 
 
 def handle_describe_configs(broker: Broker, ctx: HandlerContext, call: Call, request: DescribeConfigsRequest) -> None:
-    """Respond with all configurations of each resource, or those that are named."""
+    """Respond with all configurations of each resource, or those that are named.
+
+    If the type of one resource is unknown, the request is refused as a whole.
+    """
+    if not {asked.resource_type for asked in request.resources} <= set(ResourceType):
+        ctx.reply(call, API.error_response(request, call.version, ErrorCode.INVALID_REQUEST))
+        return
     options = Options(request.include_synonyms, request.include_documentation)
     results = []
     for asked in request.resources:
@@ -94,11 +101,9 @@ def _entries(
         case ResourceType.GROUP:
             _check_named(resource.name, "Group name")
             return of_group(resource, config, options)
-        case ResourceType.CLIENT_METRICS:
+        case _:
             _check_named(resource.name, "Client metrics subscription name")
             return of_client_metrics(resource, config, options)
-        case _:
-            raise ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
 
 
 def _topic_entries(broker: Broker, name: str, options: Options) -> list[DescribeConfigsResourceResult]:

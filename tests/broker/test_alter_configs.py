@@ -164,3 +164,53 @@ def listed(asking: Asking, types: tuple[int, ...], version: int = 1) -> tuple[Co
         ListConfigResourcesRequest(resource_types=types), version
     ).config_resources
     return resources
+
+
+def test_an_unknown_type_refuses_all_that_is_asked_for() -> None:
+    asking = Asking()
+    asking.create("orders")
+    results = asking.ask(DescribeConfigsRequest(resources=(asked(2, "orders"), asked(64, "x")))).results
+    assert [(each.error_code, each.configs) for each in results] == [(ErrorCode.INVALID_REQUEST, ())] * 2
+
+
+def change(resource_type: int, name: str, key: str, operation: int, value: str | None = "1") -> AlterConfigsResource:
+    configs = (AlterableConfig(name=key, config_operation=operation, value=value),)
+    return AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
+
+
+UNKNOWN_OPERATION = 4
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_an_unknown_operation_fails_every_change_that_the_controller_is_asked_for(validate_only: bool) -> None:
+    asking = Asking()
+    asking.create("orders")
+    resources = (
+        change(2, "orders", "retention.ms", 0),
+        change(2, "nope", "retention.ms", UNKNOWN_OPERATION),
+        change(2, "null", "retention.ms", 0, None),
+        change(4, "1", "log.cleaner.threads", 0),
+        change(4, "9", "log.cleaner.threads", 0),
+        change(99, "x", "retention.ms", 0),
+    )
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    failed, refused = ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST
+    assert [each.error_code for each in asking.ask(request).responses] == [
+        failed,
+        failed,
+        refused,
+        failed,
+        refused,
+        refused,
+    ]
+    assert not asking.broker.topics["orders"].metadata.configs
+
+
+@pytest.mark.parametrize(("validate_only", "configs"), [(True, {}), (False, {"retention.ms": "1"})])
+def test_an_unknown_operation_on_a_broker_fails_alone(validate_only: bool, configs: dict[str, str]) -> None:
+    asking = Asking()
+    asking.create("orders")
+    resources = (change(2, "orders", "retention.ms", 0), change(4, "1", "log.cleaner.threads", UNKNOWN_OPERATION))
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    assert [each.error_code for each in asking.ask(request).responses] == [0, ErrorCode.INVALID_REQUEST]
+    assert asking.broker.topics["orders"].metadata.configs == configs

@@ -279,3 +279,39 @@ def resources_with_configs_are_listed(s: Story) -> None:
         admin.asks(replace((METRICS, s.topic_name(suffix), [])), does="nor here")
     s.target.wait(SPREAD_MS)
     admin.asks(ListConfigResourcesRequest(resource_types=(METRICS, GROUP)), 1, does="lists what is left")
+
+
+@story(sections=["configs"])
+def resources_beside_one_that_is_wrong(s: Story) -> None:
+    """An unknown type fails the whole DescribeConfigs, an unknown operation every change that the controller is asked for."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    topic = stage.topic("orders")
+    for kind in (0, 64, -1):
+        described = describe(TOPIC, topic, ["retention.ms"]), describe(kind, "x", None), describe(GROUP, "", None)
+        asked = tuple(resource for each in described for resource in each.resources)
+        admin.asks(DescribeConfigsRequest(resources=asked), 4, does=f"describes a topic and a resource of kind {kind}")
+    good = alter(TOPIC, topic, ("retention.ms", SET, "1000"))
+    wrongs = [
+        alter(TOPIC, topic + "-unknown", ("retention.ms", 4, "1")),
+        alter(METRICS, "", ("interval.ms", -1, "1")),
+        alter(GROUP, s.group(), ("consumer.session.timeout.ms", 9, "1")),
+        alter(BROKER, "1", ("log.cleaner.threads", 4, "1")),
+        alter(LOGGER, "1", ("root", 4, "INFO")),
+    ]
+    others = [
+        alter(TOPIC, "", ("retention.ms", SET, "1")),
+        alter(GROUP, s.group(), ("consumer.session.timeout.ms", APPEND, "1")),
+        alter(TOPIC, s.topic_name("twice"), ("retention.ms", SET, "1"), ("retention.ms", SET, "2")),
+        alter(TOPIC, s.topic_name("null"), ("retention.ms", SET, None)),
+        alter(BROKER, "9", ("log.cleaner.threads", SET, "1")),
+        alter(99, "x", ("retention.ms", SET, "1")),
+    ]
+    for wrong in wrongs:
+        for validate_only in (True, False):
+            resources = tuple(resource for each in [good, wrong, *others] for resource in each.resources)
+            request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+            admin.asks(request, 1, does=f"changes with an unknown operation, and {len(others) + 1} others")
+        s.target.wait(SPREAD_MS)
+        admin.asks(describe(TOPIC, topic, ["retention.ms"]), 4, does="describes the topic")
+        stage.ask(alter(TOPIC, topic, ("retention.ms", DELETE, None)))
+        s.target.wait(SPREAD_MS)
