@@ -123,8 +123,15 @@ def test_the_same_partition_twice_is_gone_once() -> None:
     world = World()
     world.commit()
     topics = delete(world, ("t", (0,)), ("t", (0,))).answer.topics
-    assert [p.error_code for p in topics[0].partitions] == [NO, NO]
+    assert [[p.error_code for p in topic.partitions] for topic in topics] == [[NO], [NO]]
     assert world.fetch() == {}
+
+
+def test_a_topic_that_is_named_twice_beside_an_unknown_one_is_answered_once() -> None:
+    world = World()
+    world.commit()
+    topics = delete(world, ("t", (0,)), ("nowhere", (0,)), ("t", (0,))).answer.topics
+    assert [(topic.name, len(topic.partitions)) for topic in topics] == [("nowhere", 1), ("t", 2)]
 
 
 # --- with a topic go its offsets

@@ -46,12 +46,13 @@ def _run(machine: GroupCoordinatorShard, request: OffsetDeleteRequest, topics: T
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {request.group_id!r}")
     group.validate_offset_delete()
     missing: dict[str, list[OffsetDeleteResponsePartition]] = {}
-    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    answers: list[OffsetDeleteResponseTopic] = []
     doomed: list[OffsetKey] = []
     for topic in request.topics:
         count = topics.partition_count(topic.name)
         if count is None:
             missing.setdefault(topic.name, [])
+        existing: list[OffsetDeleteResponsePartition] = []
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
         for partition in topic.partitions:
             index = partition.partition_index
@@ -61,14 +62,14 @@ def _run(machine: GroupCoordinatorShard, request: OffsetDeleteRequest, topics: T
                 )
                 missing.setdefault(topic.name, []).append(unknown)
                 continue
-            answers.setdefault(topic.name, []).append(
-                OffsetDeleteResponsePartition(partition_index=index, error_code=code)
-            )
+            existing.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
             key = request.group_id, topic.name, index
             if not code and (machine.offsets.get(*key) is not None or machine.pending_offsets.has(*key)):
                 doomed.append(key)
+        if existing:
+            answers.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(existing)))
     result = tombstones(doomed, "a client asked for it")
-    result.response = _merged(missing, answers)
+    result.response = OffsetDeleteResponse(topics=_merged(missing, answers) if missing else tuple(answers))
     return result
 
 
@@ -109,15 +110,16 @@ def tombstones(doomed: Sequence[OffsetKey], reason: str) -> CoordinatorResult:
 
 
 def _merged(
-    first: dict[str, list[OffsetDeleteResponsePartition]], then: dict[str, list[OffsetDeleteResponsePartition]]
-) -> OffsetDeleteResponse:
-    """The response, with partitions that do not exist before the others."""
-    merged = {name: list(partitions) for name, partitions in first.items()}
-    for name, partitions in then.items():
-        merged.setdefault(name, []).extend(partitions)
-    return OffsetDeleteResponse(
-        topics=tuple(OffsetDeleteResponseTopic(name=name, partitions=tuple(found)) for name, found in merged.items())
-    )
+    missing: dict[str, list[OffsetDeleteResponsePartition]], answers: Sequence[OffsetDeleteResponseTopic]
+) -> tuple[OffsetDeleteResponseTopic, ...]:
+    """Each topic once, with its partitions that do not exist before the others.
+
+    Without such partitions Kafka does not merge: then a topic that is named twice is in the response twice.
+    """
+    merged = {name: list(partitions) for name, partitions in missing.items()}
+    for topic in answers:
+        merged.setdefault(topic.name, []).extend(topic.partitions)
+    return tuple(OffsetDeleteResponseTopic(name=name, partitions=tuple(found)) for name, found in merged.items())
 
 
 # --- retention

@@ -1,5 +1,7 @@
 """OffsetDelete (KIP-496): which offsets may be deleted, and when."""
 
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from groupcoord.protocol.messages import OffsetDeleteRequest
 from tests.conformance.actors import Stagehand
 from tests.conformance.admin import Admin, until_forgotten
 from tests.conformance.embedded import subscription
@@ -119,3 +121,33 @@ def offsets_of_a_deleted_topic(s: Story) -> None:
     admin.fetches_many({live: None, simple: None})
     a.heartbeats()
     a.commits({(gone, 0): 9})
+
+
+@story(sections=["9.4"])
+def offsets_of_a_topic_that_is_named_twice(s: Story) -> None:
+    """Such a topic is in the response twice, unless some partition does not exist: then each topic is there once."""
+    stage = Stagehand(s)
+    orders, other = stage.topic("orders", partitions=3), stage.topic("other", partitions=2)
+    group, admin = s.group(), Admin(s, "admin")
+    unknown = s.topic_name("unknown")
+
+    def delete(*topics: tuple[str, tuple[int, ...]]) -> None:
+        asked = tuple(
+            OffsetDeleteRequestTopic(
+                name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
+            )
+            for name, indexes in topics
+        )
+        admin.asks(OffsetDeleteRequest(group_id=group, topics=asked), 0, does="deletes offsets")
+
+    for _ in range(2):
+        admin.commits(group, {(orders, 0): 1, (orders, 2): 2, (other, 0): 3})
+        delete((orders, (0,)), (other, (0,)), (orders, (2, 0)), (other, ()))
+        delete((orders, (0,)), (other, (5,)), (orders, (1,)), (other, (1,)))
+        delete((orders, (0,)), (unknown, (0,)), (orders, (1,)), (unknown, ()))
+        member = Member(s, "a", group_id=group, offers={"range": subscription(orders)})
+        member.asks_for_an_id()
+        member.joins()
+        member.syncs({member: b"x"})
+        delete((orders, (0,)), (other, (0,)), (orders, (2, 0)), (other, (0,)))
+        member.leaves()
