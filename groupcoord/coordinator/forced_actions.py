@@ -76,7 +76,7 @@ def fence_instance(coordinator: GroupCoordinator, ctx: HandlerContext, group_id:
     """
     shard, group = _group(coordinator, group_id)
     if isinstance(group, ConsumerGroup):
-        member = group.static_member(instance_id)
+        member = group.members.get(group.index.static.get(instance_id, ""))
         if member is None:
             raise _no_static_member(group_id, instance_id, group.index.static)
         _replace(shard, ctx, group_id, member)

@@ -155,9 +155,10 @@ class ConsumerGroupTables(Group):
         return ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The static member with ``instance_id``, or None."""
+        """The static member with ``instance_id``, or None. Raises ApiError (UNKNOWN_MEMBER_ID) if it is gone, and only its last
+        instance id with it."""
         member_id = None if instance_id is None else self.index.static.get(instance_id)
-        return None if member_id is None else self.members.get(member_id)
+        return None if member_id is None else self.member(member_id)
 
     def target(self, member_id: str, instance_id: str | None = None) -> Target:
         """The target assignment of the member; of a static member, that of its instance id."""
@@ -345,6 +346,8 @@ class ConsumerGroupTables(Group):
                 self._index.remove(before)
             if after is not None:
                 self._index.add(after)
+            elif before is not None and before.instance_id is not None:
+                self._index.static.pop(before.instance_id, None)
 
     def _regex_changed(self, before: ResolvedRegex | None, after: ResolvedRegex | None) -> None:
         if self._index is not None:

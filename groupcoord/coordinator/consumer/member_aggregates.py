@@ -85,7 +85,7 @@ class MemberIndex:
         self.assignors: TimelineMap[str, int] = TimelineMap()
         """How many members ask for which assignor."""
         self.static: dict[str, str] = {}
-        """Instance id → member id."""
+        """Instance id → member id. A member that changes its instance id keeps the earlier one, even when it is gone."""
         self.stable_at: dict[int, int] = {}
         """Epoch → how many members are stable at it."""
         self.classic = 0
@@ -120,8 +120,6 @@ class MemberIndex:
                 self.assignors.put(member.server_assignor, left)
             else:
                 del self.assignors[member.server_assignor]
-        if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
-            del self.static[member.instance_id]
         if member.state is MemberState.STABLE:
             _count(self.stable_at, member.member_epoch, -1)
         if member.classic is not None:

@@ -125,3 +125,28 @@ def two_instances(s: Story) -> None:
     a.leaves()
     settled(b, m)
     admin.looks_at(group)
+
+
+@story(settings=CONSUMERS)
+def a_consumer_that_changes_its_instance_id(s: Story) -> None:
+    """It can be addressed by each of its instance ids; when it is gone, nobody can use the earlier one."""
+    stage, group = Stagehand(s), s.group()
+    (orders,), ids = topics_with_ids(s, stage, orders=3)
+    a = Consumer(s, "a", group_id=group, topics=[orders], ids=ids, instance="i")
+    b = Consumer(s, "b", group_id=group, topics=[orders], ids=ids)
+    admin = Watcher(s, "admin")
+    a.joins()
+    a.joins(does="joins with another instance id", instance_id="j")
+    for instance in ("i", "j", None, "k"):
+        a.heartbeats(does=f"heartbeats with instance id {instance}", instance_id=instance)
+    b.joins(does="joins with the earlier instance id", instance_id="i")
+    b.joins()
+    a.owns(instance_id="i")
+    a.leaves(instance_id="i")
+    admin.looks_at(group)
+    b.joins(does="joins with the instance id of one that is gone", instance_id="j")
+    b.heartbeats(does="heartbeats with the earlier instance id", instance_id="i")
+    a.joins(does="joins with the instance id of one that is gone", instance_id="j")
+    b.leaves()
+    admin.removes(group, "i", "j")
+    admin.looks_at(group)
