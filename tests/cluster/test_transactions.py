@@ -169,6 +169,13 @@ def test_a_marker_of_no_producer_fails_the_others_of_its_request() -> None:
     assert [where.node.broker.existing_log("u", number).log_end_offset for number in range(2)] == [1, 0]
 
 
+def test_a_marker_of_no_producer_to_a_partition_of_offsets_fails_alone() -> None:
+    where = bench()
+    offsets = ("__consumer_offsets", 0)
+    answer = marks(where, marker(offsets, producer_id=-1), marker(T0))
+    assert errors(answer) == {(-1, *offsets): E.UNKNOWN_SERVER_ERROR, (7, *T0): E.NONE}
+
+
 def test_markers_to_nowhere_are_refused() -> None:
     where = bench()
     assert errors(marks(where, marker(("nowhere", 0)), marker())) == {(7, "nowhere", 0): E.UNKNOWN_TOPIC_OR_PARTITION}

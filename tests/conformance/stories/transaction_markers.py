@@ -212,6 +212,7 @@ def markers_to_many_places(s: Story) -> None:
         does="writes markers to internal topics",
     )
     op.writes(marker({"__consumer_offsets": [77]}, MADE_UP_ID), does="writes a marker to an offsets partition too many")
+    op.writes(marker({"__consumer_offsets": [0]}, -1), does="writes a marker of no producer to an offsets partition")
     op.describes_producers({orders: [0, 1, 2], payments: [0, 1, 2]})
     reader.fetches({(orders, 0): 0, (orders, 1): 0, (orders, 2): 0, (payments, 2): 0})
 
