@@ -139,8 +139,8 @@ async def committed_and_ends(
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, client_id="auditor", group_id=group, enable_auto_commit=False
     )
-    await consumer.start()
     try:
+        await consumer.start()
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
         committed = {place: await consumer.committed(place) for place in places}
@@ -164,8 +164,8 @@ async def read_all(bootstrap: str, place: TopicPartition, isolation: str = "read
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, client_id="auditor", isolation_level=isolation, auto_offset_reset="earliest"
     )
-    await consumer.start()
     try:
+        await consumer.start()
         consumer.assign([place])
         end = (await consumer.end_offsets([place]))[place]
         records: list[ConsumerRecord] = []

@@ -204,8 +204,8 @@ class DemoStory:
             self.progress.watch(consumer)
         await self._migration.start(_settings(LAST, address))
         sender = AIOKafkaProducer(bootstrap_servers=address, client_id="producer", enable_idempotence=True)
+        stack.push_async_callback(sender.stop)  # before its start, in which the time limit may end
         await sender.start()
-        stack.push_async_callback(sender.stop)
         self._line("groupcoord", f"serves at {address}, with a topic {TOPIC} of {PARTITIONS} partitions", "partition")
         self._line(
             "producer",

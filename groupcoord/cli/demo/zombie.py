@@ -185,10 +185,12 @@ class Lesson:
         )
         self.progress.begin()
         producer = AIOKafkaProducer(bootstrap_servers=self.kafka.address, client_id="shop")
-        await producer.start()
-        for order in ORDERS:
-            await producer.send_and_wait(INPUT, order.encode())
-        await producer.stop()
+        try:
+            await producer.start()
+            for order in ORDERS:
+                await producer.send_and_wait(INPUT, order.encode())
+        finally:
+            await producer.stop()
         self._line("demo", f"writes {len(ORDERS)} orders into {INPUT}")
         for name in (ZOMBIE, SUCCESSOR):
             self._workers[name] = await start_consumer("exactly_once_worker", _settings(name, self.kafka.address))

@@ -33,8 +33,8 @@ class Application(ConsumerRebalanceListener):  # type: ignore[misc] # the librar
     async def run(self, parent: Parent) -> None:
         """Join, read and commit until ``parent`` says to leave."""
         self.consumer.subscribe([self.settings.topic], listener=self)
-        await self.consumer.start()
         try:
+            await self.consumer.start()
             while parent.should_run:
                 batches = await self.consumer.getmany(timeout_ms=self.settings.poll_ms)
                 records = [record for batch in batches.values() for record in batch]
