@@ -299,7 +299,7 @@ class ProducerStateManager:
         ``sequence`` is the batch's first. None: the transaction is already open here and needs no verification. Raises
         BatchError(INVALID_PRODUCER_EPOCH).
         """
-        self._check_epoch(producer_id, epoch)
+        self._check_epoch(producer_id, epoch, if_unknown=epoch)
         if self.has_ongoing_transaction(producer_id, epoch):
             return None
         state = self._verifications.get(producer_id)
@@ -315,7 +315,7 @@ class ProducerStateManager:
         """
         if self.has_ongoing_transaction(header.producer_id, header.producer_epoch):
             return
-        self._check_epoch(header.producer_id, header.producer_epoch)
+        self._check_epoch(header.producer_id, header.producer_epoch, if_unknown=header.producer_epoch)
         if shown is None or self._verifications.get(header.producer_id) is not shown:
             raise BatchError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
@@ -358,13 +358,15 @@ class ProducerStateManager:
                 f"{marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
             )
 
-    def _check_epoch(self, producer_id: int, epoch: int) -> None:
+    def _check_epoch(self, producer_id: int, epoch: int, if_unknown: int = NO_EPOCH) -> None:
+        """Check that ``epoch`` is not smaller than the last one, ``if_unknown`` for a producer without state."""
         entry = self._entries.get(producer_id)
-        if entry is not None and epoch < entry.epoch:
+        last = if_unknown if entry is None else entry.epoch
+        if epoch < last:
             raise BatchError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"Epoch of producer {producer_id} in partition {self.partition} is {epoch}, "
-                f"which is < the last seen epoch {entry.epoch}",
+                f"which is < the last seen epoch {last}",
             )
 
     def _check_sequence(self, header: BatchHeader) -> None:

@@ -317,3 +317,19 @@ def markers_beside_wrong_ones(s: Story) -> None:
     for topic in (orders, payments, returns):
         for index in range(3):
             reader.fetches({(topic, index): 0}, isolation_level=COMMITTED)
+
+
+@story(sections=["produce", "transactions"])
+def producer_epochs_below_none(s: Story) -> None:
+    """A producer without state has the epoch -1: its batches and markers cannot have a smaller one."""
+    stage = Stagehand(s)
+    until_coordinated(s, stage, s.topic_name("any"))  # so that there is a __transaction_state
+    op, p = Operator(s, "op"), DataClient(s, "p")
+    for topic in (stage.topic("own"), stage.topic("other", compression_type="gzip")):
+        for epoch in (-2, -(2**15)):
+            data = batch([b"x"], producer=(MADE_UP_ID, epoch, 0))
+            p.produces({(topic, 0): data}, does=f"produces with epoch {epoch}")
+            for version in (0, 2):
+                aborts = marker({topic: [0]}, MADE_UP_ID + 1, epoch, transaction_version=version)
+                op.writes(aborts, version=2, does=f"writes a marker with epoch {epoch}")
+        p.fetches({(topic, 0): 0})
