@@ -144,11 +144,13 @@ class TransactionMarkers:
 
         for asked in request.markers:
             partitions = [(topic.name, number) for topic in asked.topics for number in topic.partition_indexes]
-            unknown = [partition for partition in partitions if self._broker.log(*partition) is None]
-            if unknown:
-                missing = dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            missing = dict.fromkeys(
+                (partition for partition in partitions if self._broker.log(*partition) is None),
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            )
+            if missing:
                 errors.setdefault(asked.producer_id, {}).update(missing)
-            known = [partition for partition in partitions if partition not in unknown]
+            known = [partition for partition in partitions if partition not in missing]
             if not known:
                 left -= 1
                 continue

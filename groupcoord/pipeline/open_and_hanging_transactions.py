@@ -56,8 +56,8 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
             producer_id=parts[0]["producer_id"],
             since=min((part["since"] for part in parts if part["since"] is not None), default=None),
             partitions=tuple(f"{part['topic']}-{part['partition']}" for part in parts),
-            groups=_groups(parts, "groups"),
-            waiting=_groups(parts, "waiting"),
+            groups=tuple(groups_of(parts, "groups")),
+            waiting=tuple(groups_of(parts, "waiting")),
             offsets_behind=sum(part["end_offset"] - part["stable_offset"] for part in parts),
         )
         for parts in by_producer(in_order)
@@ -65,8 +65,9 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
     return sorted(found, key=lambda one: (one.since or _NEVER, one.partitions))
 
 
-def _groups(parts: Iterable[Mapping[str, Any]], column: str) -> tuple[str, ...]:
-    return tuple(sorted({group for part in parts for group in part[column] or ()}))
+def groups_of(rows: Iterable[Mapping[str, Any]], column: str) -> list[str]:
+    """All groups in ``column`` (``groups`` or ``waiting``) of ``rows``, sorted."""
+    return sorted({group for row in rows for group in row[column] or ()})
 
 
 def by_producer(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

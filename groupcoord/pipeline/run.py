@@ -117,12 +117,10 @@ class _Job:
         """The sessions for queries over many rows and over few rows."""
         self.now: datetime | None = options.now
         self._log_end: datetime | None = None
-        self._asked_at: datetime | None = None
         self._warnings: list[SourceWarning] = []
 
     def records(self, plan: SourcePlan) -> None:
         """Read the source, and write the tables of records and what is counted over all of them."""
-        self._asked_at = plan.asked_at
         if plan.survey is not None:
             with self._progress.step("look through the source"):
                 plan = plan.surveyed(self._spark)
@@ -316,7 +314,7 @@ class _Job:
 
         found = log_partitions(merge_buckets(pa.concat_tables(parts)), places)
         self._log_end = pc.max(found["last_ts"]).as_py()
-        self.now = self._options.as_of or self._options.now or self._asked_at or self._log_end
+        self.now = self._options.as_of or self._options.now or plan.asked_at or self._log_end
         rows = self._output.put(found, "log_partitions")
         self._steps.done("log_partitions", rows)
         return rows

@@ -1,6 +1,5 @@
 """Runs client programs as processes: to their end, or in the background with their output read line by line."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -9,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.clients.support import PATIENCE_S, news
+from tests.suspending import suspend
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,9 +51,8 @@ class Running:
         return code
 
     def pause(self) -> None:
-        """Let it stand still, its connections open; all of its threads do when this returns."""
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitpid(self._process.pid, os.WUNTRACED)
+        """Let it stand still, its connections open."""
+        suspend(self._process)
 
     def resume(self) -> None:
         """Let it go on."""

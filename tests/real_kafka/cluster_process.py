@@ -5,7 +5,6 @@ another one is an address at which a relay listens, for the two of them alone.
 """
 
 import itertools
-import os
 import shutil
 import signal
 import subprocess
@@ -29,6 +28,7 @@ from tests.real_kafka.kafka_java import KafkaJava, end, write_config
 from tests.real_kafka.process import quick_java
 from tests.real_kafka.relay import Relay
 from tests.real_kafka.waiting import START_S, until
+from tests.suspending import suspend
 
 CONTROLLER = 100
 """The id of the node that is the controller."""
@@ -78,10 +78,9 @@ class Node:
             self._process = None
 
     def pause(self) -> None:
-        """SIGSTOP. Its last thread has stopped when this returns: on a busy machine that takes a while."""
+        """SIGSTOP."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitpid(self._process.pid, os.WUNTRACED)
+        suspend(self._process)
 
     def resume(self) -> None:
         """SIGCONT."""

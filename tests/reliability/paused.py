@@ -5,7 +5,6 @@ sent. A member that is silent all the while must be gone: else the pause was too
 """
 
 import contextlib
-import os
 import random
 import signal
 import time
@@ -18,6 +17,7 @@ from tests.reliability.outcome import Outcome
 from tests.reliability.requests import joined
 from tests.reliability.served import Served, served
 from tests.reliability.talk import Talk
+from tests.suspending import suspend
 
 SESSION_MS = 1_000
 MEMBERS = 50
@@ -92,8 +92,7 @@ def pause(server: Served, crew: Sequence[Member], pause_ms: float, name: str) ->
         for member in crew:
             if not member.is_member():  # since the pause before; nobody was in a hurry there
                 member.join()
-        server.process.send_signal(signal.SIGSTOP)
-        os.waitpid(server.process.pid, os.WUNTRACED)
+        suspend(server.process)
         for member in crew:
             member.send_heartbeat()
         in_time = time.monotonic() - renewed_after < SESSION_MS / 1_000

@@ -8,7 +8,7 @@ from typing import Any
 
 from groupcoord.pipeline.errors import SourceWarning
 from groupcoord.pipeline.health_symptoms import score_parts
-from groupcoord.pipeline.open_and_hanging_transactions import by_producer
+from groupcoord.pipeline.open_and_hanging_transactions import by_producer, groups_of
 from groupcoord.pipeline.report import report_model as model
 from groupcoord.pipeline.report.arrow_table_reader import Aggregate, ArrowTableReader, Row
 from groupcoord.pipeline.report.group_details import (
@@ -218,9 +218,7 @@ def _awaited(group: str, rows: Sequence[Row]) -> tuple[model.OpenTransaction, ..
 
 def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransaction:
     places = sorted(model.HeldUpPartition(*(row[name] for name in model.HeldUpPartition._fields)) for row in rows)
-    groups, waiting = (
-        sorted({group for row in rows for group in row[column] or ()}) for column in ("groups", "waiting")
-    )
+    groups, waiting = groups_of(rows, "groups"), groups_of(rows, "waiting")
     return model.OpenTransaction(
         producer_id=rows[0]["producer_id"],
         since_ms=rows[0]["since"],

@@ -115,6 +115,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     asked = {**options, "bootstrap": bootstrap}
     parts = kafka_source.ranges_to_the_end(asked)
     now_ms = time.time_ns() // 1_000_000
+    asked_at = datetime.fromtimestamp(now_ms / 1000, UTC)
     if not parts:
         raise PipelineError(
             f"{asked.get('topic', kafka_source.TOPIC)} of {bootstrap} is empty: no group has ever committed there"
@@ -145,6 +146,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             tasks=len(parts),
             open_batches=_by_number(lambda number: kafka_source.fetch_with_places(asked, parts[number], tell)),
             ends=ends,
+            asked_at=asked_at,
             remarks=remarks,
         )
 
@@ -153,7 +155,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         read=_not_surveyed,
         about=about,
         ends=ends,
-        asked_at=datetime.fromtimestamp(now_ms / 1000, UTC),
+        asked_at=asked_at,
         offsets_retention_ms=retention_ms,
         survey=survey,
     )

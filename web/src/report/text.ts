@@ -13,7 +13,7 @@ export function number(value: number | null, digits = 0): string {
 
 /** `12,345 records`; `unit` is a plural that ends in s. */
 export function amount(value: number | null, unit: string): string {
-  return `${number(value)} ${value === 1 ? unit.slice(0, -1) : unit}`;
+  return `${number(value)} ${value === 1 ? singular(unit) : unit}`;
 }
 
 /** `storm with fewer rebalances` of `storms with fewer rebalances`: the first plural in s, and the verb of a clause right behind it. */
