@@ -93,7 +93,7 @@ def test_the_same_batches(cluster: Cluster, java: Sequence[str], batch_size: int
     """Of one partition: with several, what is not full goes along with what is, at a moment that is up to the machine."""
     settings = {"batch_size": batch_size, "linger_ms": LONG_MS, "delivery_timeout_ms": 3 * LONG_MS}
     records = of_many_sizes(400, seed=batch_size, partition=partition)
-    ours, theirs = cluster.topic(), cluster.topic()
+    ours, theirs = (cluster.topic(retention_ms="-1") for _ in range(2))
     by_java(java, cluster.bootstrap, theirs, settings, records)
     asyncio.run(by_groupcoord(cluster.bootstrap, ours, settings, records))
     expected = batches(cluster.bootstrap, theirs)
@@ -104,7 +104,7 @@ def test_the_same_batches(cluster: Cluster, java: Sequence[str], batch_size: int
 def test_keys_go_to_the_same_partitions(cluster: Cluster, java: Sequence[str]) -> None:
     settings = {"batch_size": 0, "linger_ms": LONG_MS, "delivery_timeout_ms": 3 * LONG_MS}
     records: list[Sent] = [(None, b"key-%d" % number, number, number) for number in range(300)]
-    ours, theirs = (cluster.topic(7) for _ in range(2))
+    ours, theirs = (cluster.topic(7, retention_ms="-1") for _ in range(2))
     by_java(java, cluster.bootstrap, theirs, settings, records)
     asyncio.run(by_groupcoord(cluster.bootstrap, ours, settings, records))
     places = [

@@ -90,8 +90,10 @@ def _says_traceback(logs: Path) -> bool:
 
 
 def growth(samples: Sequence[Sample], seconds: float) -> Sample:
-    """By how much more an hour there was in the last third than in the second."""
+    """By how much more an hour there was in the last third than in the second; nothing where it ended within three samples."""
     third = len(samples) // 3
+    if not third:
+        return Sample(*[0] * len(Sample._fields))
     middle, last = samples[third : 2 * third], samples[-third:]
     per_hour = 3_600 / (seconds / 3)
     return Sample(
@@ -117,7 +119,8 @@ def soak(seconds: float, seed: int, sample_seconds: float = _SAMPLE_SECONDS, sha
             began, elapsed, deeds, next_sample = time.monotonic(), 0.0, 0, 0.0
             own, others = time.process_time(), server.busy_seconds
             try:
-                while (elapsed := time.monotonic() - began) < seconds:
+                # Growth is told from three samples or more, however slow the machine is.
+                while (elapsed := time.monotonic() - began) < seconds or len(moments) < 3:
                     for _ in range(20):
                         clients.act()
                         deeds += 1

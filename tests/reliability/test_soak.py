@@ -17,3 +17,4 @@ def test_growth_is_told_from_the_second_third_to_the_last() -> None:
     samples = [Sample(*[value] * 5) for value in (0, 0, 0, 10, 90, 10, 20, 20, -70)]
     assert growth(samples, 3_600 * 3) == Sample(*[10] * 5)
     assert growth(samples, 3_600) == Sample(*[30] * 5)
+    assert growth(samples[:2], 3_600) == Sample(*[0] * 5)
