@@ -29,6 +29,7 @@ from groupcoord.protocol.apis.describe_producers import (
 )
 from groupcoord.protocol.apis.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from groupcoord.protocol.apis.list_offsets import ListOffsetsPartition
+from groupcoord.protocol.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from groupcoord.protocol.errors import ErrorCode
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -145,6 +146,11 @@ class LogReader:
         """The open transactions of ``partition``, oldest first (DescribeProducers, KIP-664)."""
         return self._retry(lambda: self._open_transactions(partition))
 
+    def transactional_ids(self, producer_ids: Iterable[int]) -> dict[int, str]:
+        """The transactional id by producer id, as the coordinators list them (ListTransactions, KIP-664). What no coordinator
+        knows, or this client may not describe, is missing."""
+        return self._retry(lambda: self._transactional_ids(tuple(producer_ids)))
+
     def broker_property(self, name: str) -> str | None:
         """The value of the broker config ``name`` at one of the brokers; None if there is no such config."""
         return self._retry(lambda: self._broker_property(name))
@@ -225,6 +231,17 @@ class LogReader:
         _check(found.error_code, f"{topic}-{number}")
         begun = [(each.current_txn_start_offset, each.producer_id) for each in found.active_producers]
         return [OpenTransaction(producer_id, first) for first, producer_id in sorted(begun) if first >= 0]
+
+    async def _transactional_ids(self, producer_ids: tuple[int, ...]) -> dict[int, str]:
+        await self._cluster.refresh(())
+        request, found = ListTransactionsRequest(producer_id_filters=producer_ids), dict[int, str]()
+        for broker in self._cluster.brokers:
+            answer: ListTransactionsResponse = await self._cluster.request_of(
+                broker, request, ConnectionPurpose.GENERAL
+            )
+            _check(answer.error_code, f"the transactions of broker {broker}")
+            found |= {state.producer_id: state.transactional_id for state in answer.transaction_states}
+        return found
 
     async def _broker_property(self, name: str) -> str | None:
         await self._cluster.refresh(())

@@ -32,6 +32,7 @@ class OpenTransaction:
     stable offset to the end; ``since`` is None where the cluster does not report it."""
 
     producer_id: int | None
+    transactional_id: str | None
     since: datetime | None
     partitions: tuple[str, ...]
     groups: tuple[str, ...]
@@ -41,7 +42,9 @@ class OpenTransaction:
     @property
     def owner(self) -> str:
         """Whose it is, in words: the producer or, where that is unknown, the partition."""
-        return self.partitions[0] if self.producer_id is None else f"producer {self.producer_id}"
+        return (
+            self.partitions[0] if self.producer_id is None else producer_text(self.producer_id, self.transactional_id)
+        )
 
     def hangs(self, now: datetime, after_s: int) -> bool:
         """Is it older than ``after_s`` seconds? False if its begin is unknown."""
@@ -54,6 +57,7 @@ def open_transactions(rows: Iterable[Mapping[str, Any]]) -> list[OpenTransaction
     found = [
         OpenTransaction(
             producer_id=parts[0]["producer_id"],
+            transactional_id=parts[0]["transactional_id"],
             since=min((part["since"] for part in parts if part["since"] is not None), default=None),
             partitions=tuple(f"{part['topic']}-{part['partition']}" for part in parts),
             groups=tuple(groups_of(parts, "groups")),
@@ -89,6 +93,12 @@ def open_transactions_text(found: list[OpenTransaction], now: datetime, after_s:
         text += f"{'' if len(found) == 1 else ', the oldest'} since {utc_text(oldest)}"
     hanging = sum(one.hangs(now, after_s) for one in found)
     return text if hanging == 0 else f"{text}, {hanging:,} hanging"
+
+
+def producer_text(producer_id: int, transactional_id: str | None) -> str:
+    """A producer in words, with its transactional id if that is known."""
+    name = f"producer {producer_id}"
+    return name if transactional_id is None else f"{name} with transactional id {transactional_id}"
 
 
 def utc_text(moment: datetime) -> str:

@@ -551,6 +551,8 @@ OPEN_TRANSACTIONS = table_schema("""
     stable_offset bigint: last stable offset, where such a consumer stops
     end_offset bigint: offset behind the last record
     producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
+    transactional_id string: transactional id of that producer, by which its application is found; null: not known, as before
+        Kafka 3.0
     since timestamp: when it wrote the first record of it; null: not known
     groups array<string>: groups that have committed offsets for this partition or, of `__consumer_offsets`, in it; sorted
     waiting array<string>: of these, the groups that have read every record before the transaction and none behind it, as
@@ -566,8 +568,9 @@ END_OFFSETS = table_schema("""
     at timestamp: when that was so; null: at the end of the log
     unread array<struct<committed_offset:bigint,at:timestamp>>: for offsets that groups have committed, the time of the first
         record from there on; null: there is none. Offsets for which that is not known are missing
-    open_transaction struct<stable_offset:bigint,producer_id:bigint,since:timestamp>: where a consumer that reads committed
-        stops before that end, who began the transaction that it waits for, and when; null: it does not, or it is not known
+    open_transaction struct<stable_offset:bigint,producer_id:bigint,transactional_id:string,since:timestamp>: where a
+        consumer that reads committed stops before that end, who began the transaction that it waits for, and when; null: it
+        does not, or it is not known
 """)
 
 TABLES: dict[str, TableSchema] = {

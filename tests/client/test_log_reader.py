@@ -28,6 +28,7 @@ from groupcoord.protocol.apis.describe_producers import (
     TopicResponse,
 )
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from groupcoord.protocol.apis.list_transactions import ListTransactionsResponse, TransactionState
 from groupcoord.protocol.batches.record_batch import (
     EndTransactionMarker,
     build_batch,
@@ -180,6 +181,28 @@ def test_open_transactions_are_told_the_first_to_begin_first(
 
     monkeypatch.setattr(NetworkClient, "request_of", request_of)
     assert reader.open_transactions(P) == [(9, 5), (7, 12)]
+    assert pauses == [0.1]
+
+
+def test_the_transactional_id_of_a_producer_is_told_by_its_coordinator(
+    server: SyncCluster, reader: LogReader, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    first, other = server.manual_producer("payments"), server.manual_producer("refunds")
+    first.init()
+    other.init()
+    nobody = other.producer_id + 1
+    state = TransactionState(transactional_id="late", producer_id=9, transaction_state="Ongoing")
+    assert reader.transactional_ids([first.producer_id, nobody]) == {first.producer_id: "payments"}
+    answers = [
+        ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        ListTransactionsResponse(transaction_states=(state,)),
+    ]
+
+    async def request_of(*_: Any, **__: Any) -> ListTransactionsResponse:
+        return answers.pop(0)
+
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
+    assert reader.transactional_ids([9]) == {9: "late"}
     assert pauses == [0.1]
 
 

@@ -214,7 +214,8 @@ def history() -> Tables:
     add_owner(tables, "modern", 36, 0, "m-1", until=40)
     add_owner(tables, "modern", 40, 0, "m-1", until=45, is_revoking=True)
     add_owner(tables, "modern", 45, 0, None)
-    held_up = {"topic": "orders", "partition": 0, "stable_offset": 20, "end_offset": 100, "producer_id": 7}
+    held_up = {"topic": "orders", "partition": 0, "stable_offset": 20, "end_offset": 100, "producer_id": 7,
+               "transactional_id": "payments"}  # fmt: skip
     add(tables, "open_transactions", **held_up, since=at(15), groups=["app", "audit", "backup", "modern"],
         waiting=["modern"])  # fmt: skip
     counts = {"in": 20, "later": 0, "commits": 12, "generations": 4, "modern_records": 3, "bad_records": 1}

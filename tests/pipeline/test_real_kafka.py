@@ -134,6 +134,7 @@ def are_settled(bootstrap: str) -> bool:
 def test_the_first_screen_tells_of_each_incident_once(lived: Lived) -> None:
     [transaction] = lived.report["open_transactions"]
     assert str(transaction["producer_id"]) == lived.hanging["ProducerId"]
+    assert transaction["transactional_id"] == "gone"
     assert [(one["topic"], one["partition"]) for one in transaction["places"]] == [
         ("ledger", n) for n in sorted(HELD_UP)
     ]

@@ -381,10 +381,19 @@ def test_open_transactions_are_listed_the_oldest_first_with_their_groups() -> No
     report = build(tables)
     assert report.open_transactions[:3] == (
         OpenTransaction(
-            7, at(15), 1, (HeldUpPartition("orders", 0, 20, 100),), 80, ("app", "audit", "backup"), 1, ("modern",), 0
+            7,
+            "payments",
+            at(15),
+            1,
+            (HeldUpPartition("orders", 0, 20, 100),),
+            80,
+            ("app", "audit", "backup"),
+            1,
+            ("modern",),
+            0,
         ),
-        OpenTransaction(None, at(16), 1, (HeldUpPartition("later", 1, 0, 9),), 9, (), 0),
-        OpenTransaction(None, None, 1, (HeldUpPartition("t00", 0, 0, 1),), 1, (), 0),
+        OpenTransaction(None, None, at(16), 1, (HeldUpPartition("later", 1, 0, 9),), 9, (), 0),
+        OpenTransaction(None, None, None, 1, (HeldUpPartition("t00", 0, 0, 1),), 1, (), 0),
     )
     assert (len(report.open_transactions), report.open_transactions_left_out) == (LISTED, 2)
 

@@ -221,6 +221,7 @@ def _open_transaction(rows: Sequence[Mapping[str, Any]]) -> model.OpenTransactio
     groups, waiting = groups_of(rows, "groups"), groups_of(rows, "waiting")
     return model.OpenTransaction(
         producer_id=rows[0]["producer_id"],
+        transactional_id=rows[0]["transactional_id"],
         since_ms=rows[0]["since"],
         partitions=len(places),
         places=tuple(places[:MOST_AFFECTED]),

@@ -318,6 +318,7 @@ class OpenTransaction(NamedTuple):
     end."""
 
     producer_id: int | None
+    transactional_id: str | None
     since_ms: int | None
     partitions: int
     places: tuple[HeldUpPartition, ...]

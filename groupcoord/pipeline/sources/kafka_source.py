@@ -138,6 +138,14 @@ class ClusterReader:
             except UnsupportedVersionError:
                 return []
 
+    def transactional_ids(self, producer_ids: set[int]) -> dict[int, str]:
+        """The transactional id by producer id (ListTransactions), as far as the cluster tells; empty before Kafka 3.0."""
+        with _pipeline_errors():
+            try:
+                return self._log.transactional_ids(producer_ids)
+            except (BrokerError, UnsupportedVersionError, DisconnectedError):
+                return {}
+
     def offsets_retention_ms(self) -> int | None:
         """``offsets.retention.minutes`` of the cluster, in ms; None if that cannot be read."""
         with _pipeline_errors():
@@ -360,11 +368,16 @@ def held_up_partitions(
     END_OFFSETS."""
     with ClusterReader(options) as committed, ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
         stable = committed.offsets(set(ends), LATEST)
-        return {
+        held_up = {
             place: {"stable_offset": stable[place], **_oldest_open_transaction(cluster, place)}
             for place in sorted(ends)
             if stable.get(place, ends[place]) < ends[place]
         }
+        known = [one for one in held_up.values() if "producer_id" in one]
+        names = cluster.transactional_ids({one["producer_id"] for one in known}) if known else {}
+        for one in known:
+            one["transactional_id"] = names.get(one["producer_id"])
+        return held_up
 
 
 def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> dict[str, Any]:

@@ -250,7 +250,7 @@ def open_transactions(held_up: DataFrame, current: DataFrame) -> DataFrame:
     there = held_up.join(current.select("group", *PARTITION, "committed_offset"), PARTITION, "left")
     return (
         there.select("*", "open_transaction.*")
-        .groupBy(*PARTITION, "end_offset", "stable_offset", "producer_id", "since")
+        .groupBy(*PARTITION, "end_offset", "stable_offset", "producer_id", "transactional_id", "since")
         .agg(
             F.expr("sort_array(collect_set(`group`)) as groups"),
             F.expr(f"sort_array(collect_set(`group`) filter (where {_WAITS})) as waiting"),

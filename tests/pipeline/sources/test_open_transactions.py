@@ -8,13 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from groupcoord import Cluster
-from groupcoord.client.log_reader import LATEST, READ_UNCOMMITTED
+from groupcoord.client.client_errors import BrokerError, DisconnectedError, UnsupportedVersionError
+from groupcoord.client.log_reader import LATEST, READ_UNCOMMITTED, LogReader
 from groupcoord.pipeline.columnar_decoder import is_of_places
 from groupcoord.pipeline.sources import kafka_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader, OffsetRange
 from groupcoord.pipeline.sources.segment_files import read_piece, survey
 from groupcoord.protocol.batches.record_batch import TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
+from groupcoord.protocol.errors import ErrorCode
 from tests.pipeline.random_log import START_MS, RandomLog
 from tests.pipeline.whole_run import run
 
@@ -92,8 +94,28 @@ def test_the_end_of_a_topic_is_where_it_ends_and_what_holds_readers_up_is_told(a
     assert ends[ORDERS] == 1101
     since = datetime.fromtimestamp(START_MS / 1000, UTC)
     assert kafka_source.held_up_partitions({"bootstrap": address}, ends) == {
-        ORDERS: {"stable_offset": 100, "producer_id": 7, "since": since}
+        ORDERS: {"stable_offset": 100, "producer_id": 7, "transactional_id": None, "since": since}
     }
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the transactions of broker 1"),
+        UnsupportedVersionError("no ListTransactions"),
+        DisconnectedError("broker 2 is away"),
+    ],
+    ids=["its coordinator loads", "an older Kafka", "a broker is away"],
+)
+def test_without_the_transactional_id_the_rest_is_told(
+    address: str, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    def transactional_ids(*_: object) -> dict[int, str]:
+        raise problem
+
+    monkeypatch.setattr(LogReader, "transactional_ids", transactional_ids)
+    [found] = kafka_source.held_up_partitions({"bootstrap": address}, {ORDERS: 1101}).values()
+    assert (found["producer_id"], found["transactional_id"]) == (7, None)
 
 
 def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
@@ -115,6 +137,7 @@ def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
         "stable_offset": 100,
         "end_offset": 1101,
         "producer_id": 7,
+        "transactional_id": None,
         "since": since,
         "groups": sorted(there),
         "waiting": waiting,

@@ -414,7 +414,7 @@ def test_lag_in_time_is_the_age_of_the_first_record_that_is_not_read(spark: Spar
 
 def test_a_group_waits_for_an_open_transaction_when_it_has_read_up_to_it(spark: SparkSession) -> None:
     """Which is at offset 10, behind the marker at 9, and began at 50 s."""
-    began = {"stable_offset": 10, "producer_id": 7, "since": at(50)}
+    began = {"stable_offset": 10, "producer_id": 7, "transactional_id": "payments", "since": at(50)}
     unread = [
         {"committed_offset": 9, "at": at(50)},  # only the marker is between
         {"committed_offset": 8, "at": at(40)},
@@ -427,9 +427,9 @@ def test_a_group_waits_for_an_open_transaction_when_it_has_read_up_to_it(spark: 
         for group, offset in committed.items()
     ]
     found = open_transactions(frame(spark, END_OFFSETS, [end]), frame(spark, CURRENT_OFFSETS, places))
-    assert rows(found, "stable_offset", "end_offset", "producer_id", "since", "groups", "waiting") == [
-        (10, 20, 7, 50.0, sorted(committed), ["at it", "before the marker"])
-    ]
+    assert rows(
+        found, "stable_offset", "end_offset", "producer_id", "transactional_id", "since", "groups", "waiting"
+    ) == [(10, 20, 7, "payments", 50.0, sorted(committed), ["at it", "before the marker"])]
 
 
 def test_records_are_lost_where_the_log_begins_behind_what_is_committed(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ HANGS: dict[str, Any] = {
     "stable_offset": 100,
     "end_offset": 1101,
     "producer_id": 7,
+    "transactional_id": "payments",
     "since": at(0),
     "groups": ["app", "audit", "backup", "cache"],
 }
@@ -103,8 +104,9 @@ def test_each_incident_is_told_when_it_begins_and_when_it_ends(watch: Watch, dir
         "group app has had 7 rebalances in a row since 2026-01-01 00:08:20 UTC, most often because: members joined: m1",
         "of 3 partitions of group app are 1 STALL, 1 WARN",
         (
-            "a transaction of producer 7 is open since 2026-01-01 00:00:00 UTC: 1,001 offsets are behind its begin in "
-            "orders-0, which consumers that read committed do not get; groups there: app, audit, backup and 1 more"
+            "a transaction of producer 7 with transactional id payments is open since 2026-01-01 00:00:00 UTC: "
+            "1,001 offsets are behind its begin in orders-0, which consumers that read committed do not get; groups there: "
+            "app, audit, backup and 1 more"
         ),
         (
             "in partition 1 of the log offsets 7 to 19 were deleted from the log before they were read: "
@@ -125,7 +127,8 @@ def test_each_incident_is_told_when_it_begins_and_when_it_ends(watch: Watch, dir
         "group": None,
         "since": at(0).isoformat(),
         "until": at(700).isoformat(),
-        "text": "the transaction of producer 7 that was open since 2026-01-01 00:00:00 UTC has ended",
+        "text": "the transaction of producer 7 with transactional id payments that was open since 2026-01-01 00:00:00 UTC "
+        "has ended",
         "source": "kafka:broker:9092",
     }
 
@@ -150,7 +153,8 @@ def test_a_group_that_is_late_because_it_waits_for_a_transaction_says_so(watch: 
         {**HANGS, "since": at(541), "topic": "ledger", "producer_id": 8, "waiting": ["cache"]},
     ]
     watch.after(outcome({"lag": late, "open_transactions": waiting}))
-    why = "; it waits for the transaction of producer 7 in orders-0, orders-1, open since 2026-01-01 00:08:59 UTC"
+    who = "producer 7 with transactional id payments"
+    why = f"; it waits for the transaction of {who} in orders-0, orders-1, open since 2026-01-01 00:08:59 UTC"
     assert [event["text"] for event in watch.told] == [
         f"of 1 partitions of group app are 1 STALL{why}",
         f"of 1 partitions of group audit are 1 STALL{why}",

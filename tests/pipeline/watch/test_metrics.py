@@ -36,6 +36,7 @@ VIEWS: dict[str, list[dict[str, Any]]] = {
             "stable_offset": 90,
             "end_offset": 100,
             "producer_id": 7,
+            "transactional_id": None,
             "since": at(0),
             "groups": ["app"],
         }

@@ -26,7 +26,7 @@ from tests.pipeline.frames import at
 def row(partition: int, producer_id: int | None, since: datetime | None, **more: Any) -> dict[str, Any]:
     place = {"topic": "orders", "partition": partition, "stable_offset": 5, "end_offset": 9, "groups": ["app"]}
     place["waiting"] = []
-    return {**place, "producer_id": producer_id, "since": since, **more}
+    return {**place, "transactional_id": None, "producer_id": producer_id, "since": since, **more}
 
 
 def text(*rows: dict[str, Any], now: datetime) -> str:
@@ -116,6 +116,7 @@ def test_the_view_has_it_from_its_begin_to_its_end(spark: SparkSession, tmp_path
             "stable_offset": 1,
             "end_offset": 4,
             "producer_id": producer.producer_id,
+            "transactional_id": "writer",
             "groups": ["app"],
             "waiting": ["app"],
         }

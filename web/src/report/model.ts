@@ -154,6 +154,7 @@ export interface Storm {
 
 export interface OpenTransaction {
   producer_id: number | null;
+  transactional_id: string | null;
   since_ts: number | null;
   partitions: number;
   places: { topic: string; partition: number; stable_offset: number; end_offset: number }[];

@@ -30,8 +30,9 @@ export function AwaitedText({ one }: { one: OpenTransaction }) {
   return <>It waits in <Places one={one} /> for the end of a transaction{owner(one)}, which is open<Since one={one} />.</>;
 }
 
-function owner({ producer_id }: OpenTransaction): string {
-  return producer_id === null ? "" : ` of producer ${producer_id}`;
+function owner({ producer_id, transactional_id }: OpenTransaction): string {
+  if (producer_id === null) return "";
+  return ` of producer ${producer_id}${transactional_id === null ? "" : ` with transactional id ${transactional_id}`}`;
 }
 
 function Since({ one: { since_ts } }: { one: OpenTransaction }) {

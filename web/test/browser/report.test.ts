@@ -54,14 +54,14 @@ describe.skipIf(missing)("the report", () => {
       "app: 1 storm of rebalances, 3 partitions that moved and need not have, 1 pause in which commits stopped, 1 commit as if by a member that had lost the partition, 1 of 2 partitions with records that were deleted before they were read, 1 of 2 partitions whose lag is not OK, 3 rebalances.",
     );
     expect(await page.getByRole("list", { name: "Open transactions" }).getByRole("listitem").allInnerTexts()).toEqual([
-      "orders-0: a transaction of producer 7 is open since 2026-01-01 00:00:15 UTC, so that consumers that read committed stop at offset 20, 80 offsets before the end; it holds up modern.",
+      "orders-0: a transaction of producer 7 with transactional id payments is open since 2026-01-01 00:00:15 UTC, so that consumers that read committed stop at offset 20, 80 offsets before the end; it holds up modern.",
       "ledger-0, ledger-1, ledger-2 and 2 more: a transaction of producer 8 is open since 2026-01-01 00:00:20 UTC, so that consumers that read committed stop before the end, by 14 offsets at most; groups there: app.",
     ]);
     // That it is held up is told with the transaction, and with the group itself.
     expect(await page.getByRole("list", { name: "Look at these groups first" }).getByRole("listitem").allInnerTexts()).toContain("modern: 1 rebalance.");
     const modern = page.getByRole("article").filter({ hasText: "1 transaction open for over a minute that it waits for, 1 rebalance" });
     await modern.getByRole("heading", { name: "modern" }).click();
-    await modern.getByText("It waits in orders-0 for the end of a transaction of producer 7, which is open since 2026-01-01 00:00:15 UTC.").waitFor();
+    await modern.getByText("It waits in orders-0 for the end of a transaction of producer 7 with transactional id payments, which is open since 2026-01-01 00:00:15 UTC.").waitFor();
     const causes = (await table(page, "Why groups rebalanced").getByRole("row").allInnerTexts()).slice(1);
     expect(causes.map((row) => row.split(/\s*\t\s*/))).toEqual([
       ["members joined", "3", "app 2, modern 1"], ["members joined a group that was empty", "1", "quiet 1"], ["members left or timed out", "1", "app 1"],
