@@ -44,7 +44,7 @@ from groupcoord.pipeline.tables.consecutive_commits import (
     whole_statistics,
 )
 from groupcoord.pipeline.tables.current_state import current_groups, current_offsets, latest_places
-from groupcoord.pipeline.tables.group_health import group_health
+from groupcoord.pipeline.tables.group_health import group_health, is_long_open
 from groupcoord.pipeline.tables.log_coverage import buckets_of, log_partitions, merge_buckets, places_in
 from groupcoord.pipeline.tables.member_events import members
 from groupcoord.pipeline.tables.modern_group_history import HISTORY, group_history, named, table_of_history, topic_names
@@ -346,8 +346,9 @@ class _Job:
         split = of_log.groupBy("group").count().where("count > 1").count()
         warnings = list(self._warnings)
         for one in ends:
-            held_up = one.where("open_transaction is not null").orderBy("topic", "partition").limit(MOST_HELD_UP)
-            warnings += map(_held_up, held_up.collect())
+            is_told = is_long_open("open_transaction.since", self.now) | F.col("open_transaction.since").isNull()
+            held_up = one.where("open_transaction is not null").where(is_told)
+            warnings += map(_held_up, held_up.orderBy("topic", "partition").limit(MOST_HELD_UP).collect())
         if split:
             what = (
                 f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial, reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupcoord.pipeline.health_symptoms import SYMPTOMS, HealthSymptom
@@ -76,10 +76,15 @@ def group_health(tables: Mapping[str, DataFrame], of_log: DataFrame, now: dateti
 def _with_awaited(lag: DataFrame, open_transactions: DataFrame, now: datetime | None) -> DataFrame:
     """``lag`` with ``awaited``, the producer of a transaction that has been open for long and that the group waits for in this
     partition. Such a partition does not count as late, too: that is the same incident."""
-    awaited = open_transactions.where(
-        F.col("since") < F.lit(now).cast("timestamp") - F.expr(f"interval {LONG_OPEN_AFTER_S} seconds")
-    ).select(F.explode("waiting").alias("group"), "topic", "partition", F.col("producer_id").alias("awaited"))
+    awaited = open_transactions.where(is_long_open("since", now)).select(
+        F.explode("waiting").alias("group"), "topic", "partition", F.col("producer_id").alias("awaited")
+    )
     return lag.join(awaited, ["group", "topic", "partition"], "left")
+
+
+def is_long_open(since: str, now: datetime | None) -> Column:
+    """Has a transaction that began at the column ``since`` been open at ``now`` for longer than is normal? Null: unknown."""
+    return F.col(since) < F.lit(now).cast("timestamp") - F.expr(f"interval {LONG_OPEN_AFTER_S} seconds")
 
 
 def _points(symptom: HealthSymptom) -> str:

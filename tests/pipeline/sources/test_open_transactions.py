@@ -11,6 +11,7 @@ from groupcoord import Cluster
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, UnsupportedVersionError
 from groupcoord.client.log_reader import LATEST, READ_UNCOMMITTED, LogReader
 from groupcoord.pipeline.columnar_decoder import is_of_places
+from groupcoord.pipeline.run import RunOptions
 from groupcoord.pipeline.sources import kafka_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader, OffsetRange
 from groupcoord.pipeline.sources.segment_files import read_piece, survey
@@ -27,6 +28,10 @@ CONFIG: dict[str, object] = {
     "log.retention.ms": -1,
 }
 ORDERS = ("orders", 0)
+
+
+def since(seconds: int) -> datetime:
+    return datetime.fromtimestamp(START_MS / 1000 + seconds, UTC)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +97,8 @@ def test_the_end_of_a_topic_is_where_it_ends_and_what_holds_readers_up_is_told(a
     with ClusterReader({"bootstrap": address}, isolation_level=READ_UNCOMMITTED) as cluster:
         ends = cluster.offsets({ORDERS, ("orders", 1)}, LATEST)
     assert ends[ORDERS] == 1101
-    since = datetime.fromtimestamp(START_MS / 1000, UTC)
     assert kafka_source.held_up_partitions({"bootstrap": address}, ends) == {
-        ORDERS: {"stable_offset": 100, "producer_id": 7, "transactional_id": None, "since": since}
+        ORDERS: {"stable_offset": 100, "producer_id": 7, "transactional_id": None, "since": since(0)}
     }
 
 
@@ -130,7 +134,6 @@ def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
     }
     waiting = sorted(group for group, offset in there.items() if offset <= 100)  # all records are of the same moment
     assert 0 < len(waiting) < len(there), there
-    since = datetime.fromtimestamp(START_MS / 1000, UTC)
     assert found == {
         "topic": "orders",
         "partition": 0,
@@ -138,14 +141,23 @@ def test_a_run_tells_of_each_open_transaction_and_the_groups_that_are_there(
         "end_offset": 1101,
         "producer_id": 7,
         "transactional_id": None,
-        "since": since,
+        "since": since(0),
         "groups": sorted(there),
         "waiting": waiting,
     }
     health = {row["group"]: row["awaited_transactions"] for row in tables["group_health"]}
     assert {group for group, count in health.items() if count} == set(waiting)
-    [remark] = [row["what"] for row in tables["source_warnings"] if row["where"] == "orders-0"]
-    assert remark == (
+    [warning] = [row["what"] for row in tables["source_warnings"] if row["where"] == "orders-0"]
+    assert warning == (
         "1,001 offsets are behind an open transaction of producer 7, since 2026-01-01 00:00:00 UTC: "
         "consumers that read committed stop at offset 100"
     )
+
+
+def test_an_open_transaction_is_no_warning_as_long_as_it_is_young(
+    spark: SparkSession, tmp_path: Path, address: str
+) -> None:
+    tables = run(spark, f"kafka:{address}", tmp_path / "out", RunOptions(now=since(60)))
+    assert [row["transactional_id"] for row in tables["open_transactions"]] == [None]
+    assert "orders-0" not in {row["where"] for row in tables["source_warnings"]}
+    assert not any(row["awaited_transactions"] for row in tables["group_health"])
