@@ -6,7 +6,9 @@ A subcommand is a module of this package with ``configure(parser)`` and ``run(ar
 
 import argparse
 import contextlib
+import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -37,6 +39,8 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: that of the process), and return its exit code."""
     _fill_standard_descriptors()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without UTF-8 lacks some of the characters that are printed
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             return _run(sys.argv[1:] if argv is None else argv)
@@ -48,6 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         forget_output()
         return 128 + 13  # the shell's exit code for a program that SIGPIPE has ended
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            raise
+        forget_output()
+        print(f"groupcoord: cannot write {problem.filename or 'the output'}: {problem.strerror}", file=sys.stderr)
+        return 1
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,3 +131,39 @@ def test_a_pipe_that_nobody_reads_is_no_traceback(arguments: list[str]) -> None:
 def test_as_a_module() -> None:
     finished = python("-m", "groupcoord", "--version")
     assert (finished.returncode, finished.stdout[:13]) == (0, "groupcoord 0.")
+
+
+def test_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        finished = subprocess.run(
+            [sys.executable, "-m", "groupcoord", "assign", "--members", "2", "--topics", "orders:2"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert finished.returncode == 1
+    assert finished.stderr == "groupcoord: cannot write the output: No space left on device\n"
+
+
+def test_any_other_error_of_the_system_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> int:
+        raise PermissionError("not this one")
+
+    command(monkeypatch, broken)
+    with pytest.raises(PermissionError):
+        main(["probe"])
+
+
+def test_a_locale_without_utf_8_shows_the_code_of_a_character() -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", "groupcoord", "assign", "--help"],
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert r"NAME[:TOPIC+\u2026]" in finished.stdout
