@@ -20,7 +20,15 @@ from groupcoord.core.effects import Call, CloseConnection, Effect, NoReply, Repl
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
-from groupcoord.protocol.batches.record_batch import MAGIC
+from groupcoord.protocol.batches.record_batch import (
+    ATTRIBUTES_BYTE,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    frame_batch,
+    read_header,
+)
 from groupcoord.protocol.errors import WireError
 from groupcoord.protocol.framing import Request, encode_response, parse_request, parse_response
 from groupcoord.proxy.recording import RecordedFrame
@@ -314,6 +322,8 @@ class _DrawnIds:
             for field in dataclasses.fields(value):
                 before = getattr(value, field.name)
                 after = self._known(field.name, before)
+                if field.name == "records" and isinstance(before, bytes):
+                    after = self._batches_here(before)
                 if after is not before:
                     changed[field.name] = after
             return dataclasses.replace(value, **changed) if changed else value
@@ -367,7 +377,7 @@ class _DrawnIds:
                     yield f"{where}: {_short(pair[0])} in the recording, {_short(pair[1])} here"
                 continue
             if field.name == "records":
-                pair = _without_leader_epochs(pair[0]), _without_leader_epochs(pair[1])
+                pair = _without_leader_epochs(self._batches_here(pair[0])), _without_leader_epochs(pair[1])
             elif field.name == "members":
                 pair = pair[0], self._in_recorded_order(*pair)
             elif is_sorted:
@@ -387,9 +397,27 @@ class _DrawnIds:
         if kind in _NUMBERS_OF_THEIR_OWN:
             here.setdefault(recorded, got)
             return bool((recorded < 0) == (got < 0))
-        if recorded in ("", 0, -1) or got in ("", 0, -1):
+        none = 0 if name == "session_id" else -1 if name == "producer_id" else ""
+        if none in (recorded, got):
             return bool(recorded == got)
         return bool(here.setdefault(recorded, got) == got and there.setdefault(got, recorded) == recorded)
+
+    def _batches_here(self, records: Any) -> Any:
+        """Record batches with their producer ids replaced by those of this cluster, and their checksums with them."""
+        if not isinstance(records, bytes):
+            return records
+        here = self._here.get("producer_id", {})
+        batches, start = bytearray(records), 0
+        while start + HEADER_BYTES <= len(batches):
+            header = read_header(batches, start)
+            end = start + header.size
+            if header.magic != MAGIC or not start + HEADER_BYTES <= end <= len(batches):
+                break  # another format, which has no producer ids, or the first part of a batch
+            if header.producer_id in here:
+                body = records[start + HEADER_BYTES : end]
+                batches[start:end] = frame_batch(header._replace(producer_id=here[header.producer_id]), body)
+            start = end
+        return bytes(batches)
 
     def _text_here(self, text: str) -> str:
         """A recorded text, with member ids replaced by those of this cluster."""
@@ -411,14 +439,23 @@ def _is_drawn(name: str, recorded: object, got: object) -> bool:
 
 
 def _without_leader_epochs(records: Any) -> Any:
-    """Record batches with their leader epochs, which the checksum does not cover, set to zero."""
+    """Record batches without what depends on the broker's past and clock: leader epochs, which the checksum does not cover, are
+    set to zero, and of batches with the broker's time also that time and the checksum, of markers also the coordinator's epoch.
+    """
     if not isinstance(records, bytes):
         return records
     batches, start = bytearray(records), 0
     while start + _MAGIC_BYTE < len(batches):
+        end = start + _EPOCH_BYTE + int.from_bytes(batches[start + _LENGTH_BYTE : start + _EPOCH_BYTE])
         if batches[start + _MAGIC_BYTE] == MAGIC:
             batches[start + _EPOCH_BYTE : start + _MAGIC_BYTE] = bytes(_MAGIC_BYTE - _EPOCH_BYTE)
-        start += _EPOCH_BYTE + int.from_bytes(batches[start + _LENGTH_BYTE : start + _EPOCH_BYTE])
+            is_whole = start + HEADER_BYTES <= end <= len(batches)
+            if is_whole and batches[start + ATTRIBUTES_BYTE] & (CONTROL | LOG_APPEND_TIME):
+                batches[start + 17 : start + 21] = bytes(4)  # the checksum
+                batches[start + 27 : start + 43] = bytes(16)  # the first and the largest timestamp
+            if is_whole and batches[start + ATTRIBUTES_BYTE] & CONTROL:
+                batches[end - 5 : end - 1] = bytes(4)  # the coordinator's epoch, before an empty list of headers
+        start = end
     return bytes(batches)
 
 

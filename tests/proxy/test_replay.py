@@ -22,7 +22,12 @@ from groupcoord.protocol.apis.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from groupcoord.protocol.batches.record_batch import build_batch
+from groupcoord.protocol.batches.record_batch import (
+    LOG_APPEND_TIME,
+    EndTransactionMarker,
+    build_batch,
+    build_marker,
+)
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response
@@ -34,6 +39,7 @@ from groupcoord.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
     InitProducerIdRequest,
+    InitProducerIdResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     MetadataRequest,
@@ -228,6 +234,51 @@ async def _consume(bootstrap: str, *, records: int) -> None:
         await consumer.commit()
 
 
+@pytest.mark.asyncio
+async def test_transactions_of_a_cluster_that_gave_producer_ids_before_have_no_difference() -> None:
+    recorded: list[RecordedFrame] = []
+    async with (
+        Cluster(topics={"orders": 1}, brokers=2, dev=False) as kafka,
+        proxy_to(kafka.addresses[0], record=recorded.append) as proxy,
+    ):
+        await kafka.manual_producer(
+            "an earlier one"
+        ).init()  # has the first producer id, which the replay gives to billing
+        async with asyncio.timeout(60), RemoteCluster(proxy.address) as through_the_proxy:
+            producer = through_the_proxy.manual_producer("billing")
+            await producer.init()
+            for commit in (False, True):
+                await producer.produce("orders", b"an invoice")
+                await producer.end(commit=commit)
+            await through_the_proxy.wait_records("orders", 1)
+    found = replay(recorded)
+    assert [step.text() for step in found.different] == []
+    assert {"Produce", "EndTxn", "Fetch"} <= {step.api for step in found.steps}
+
+
+def test_batches_have_the_producer_ids_of_this_cluster() -> None:
+    def batch(producer_id: int) -> bytes:
+        return bytes(build_batch([Record(0, 1, None, b"value")], producer_id=producer_id))
+
+    def fetched(records: bytes) -> FetchableTopicResponse:
+        return FetchableTopicResponse(
+            topic="orders", partitions=(PartitionData(partition_index=0, high_watermark=1, records=records),)
+        )
+
+    ids = _DrawnIds()
+    given = [InitProducerIdResponse(producer_id=number, producer_epoch=0) for number in (0, 7)]
+    assert list(ids.differences("InitProducerId", given[1], given[0])) == []
+    assert list(ids.differences("InitProducerId", given[1], given[1])) != []
+    message_of_an_old_format = bytes(12) + bytes(60)
+    for recorded, here in (
+        (batch(7) + batch(3) + batch(7), batch(0) + batch(3) + batch(0)),
+        (batch(7) + batch(7)[:-1], batch(0) + batch(7)[:-1]),
+        (message_of_an_old_format, message_of_an_old_format),
+    ):
+        assert ids.in_request(fetched(recorded)) == fetched(here)
+        assert list(ids.differences("Fetch", fetched(recorded), fetched(here))) == []
+
+
 def test_records_are_compared_without_the_epochs_of_leaders() -> None:
     def fetched(records: bytes | None) -> FetchResponse:
         partition = PartitionData(partition_index=0, high_watermark=1, records=records)
@@ -241,6 +292,16 @@ def test_records_are_compared_without_the_epochs_of_leaders() -> None:
     assert not is_same(bytes(first), bytes(first + later))
     assert is_same(None, None)
     assert not is_same(None, b"")
+    marker, later_marker, other_marker = (
+        build_marker(0, EndTransactionMarker(committed, epoch, at), leader_epoch=0, producer_id=1, producer_epoch=0)
+        for committed, epoch, at in ((True, 0, 1), (True, 9, 2), (False, 0, 1))
+    )
+    assert is_same(marker, later_marker)
+    assert not is_same(marker, other_marker)
+    appended, later_appended = (
+        build_batch([Record(0, at, None, b"value")], attributes=LOG_APPEND_TIME) for at in (1, 2)
+    )
+    assert is_same(appended, later_appended)
     old = bytearray(first)
     old[16] = 1  # a message of that format has its checksum there
     changed = bytearray(old)
