@@ -84,6 +84,9 @@ _THREAD_POOLS = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
     "remote.log.reader.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
 )
 
 
@@ -331,6 +334,12 @@ def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
         else:
             continue
         raise _not_reconfigurable(f"Dynamic thread count update validation failed for {name}={after}, {limit}")
+    before, after = int(str(old["log.cleaner.threads"])), int(str(new["log.cleaner.threads"]))
+    if after < before // 2:
+        raise _not_reconfigurable(f"Log cleaner threads cannot be reduced to less than half the current value {before}")
+    if after > before * 2:
+        reason = f"Log cleaner threads cannot be increased to more than double the current value {before}"
+        raise _not_reconfigurable(reason)
     for unit in ("ms", "bytes"):
         _check_local_retention(f"log.local.retention.{unit}", f"log.retention.{unit}", new)
 

@@ -439,6 +439,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
     key, jitter = _first_set(values, "log.roll.jitter.ms", "log.roll.jitter.hours")
     if jitter < 0:
         yield _requirement(key, "must be greater than or equal to 0", "log.roll.jitter.ms")
+    yield from _impossible_cleaners(values)
     if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
         yield _requirement("queued.max.request.bytes", "must be larger or equal to socket.request.max.bytes")
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
@@ -457,6 +458,15 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
         yield fault
     yield from _impossible_assignors(values)
     yield from _impossible_topics(values)
+
+
+def _impossible_cleaners(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """Threads of the log cleaner that are none, or have too small a buffer for their keys."""
+    buffer, threads = "log.cleaner.dedupe.buffer.size", values["log.cleaner.threads"]
+    if threads == 0:
+        yield ContradictionError("log.cleaner.threads", "at least one thread is needed", "/ by zero")
+    elif values[buffer] // threads <= 1024 * 1024:
+        yield _requirement(buffer, "must be at least 1MB per cleaner thread.")
 
 
 def _impossible_assignors(values: Mapping[str, Any]) -> Iterator[ContradictionError]:

@@ -259,6 +259,29 @@ class TestBroker:
             ),
             (
                 "1",
+                (("remote.log.manager.copier.thread.pool.size", "4"),),
+                (
+                    "Invalid value org.apache.kafka.common.config.ConfigException: Dynamic thread count update validation "
+                    "failed for remote.log.manager.copier.thread.pool.size=4, value should be at least half the current "
+                    "value 10 for configuration Invalid dynamic configuration"
+                ),
+            ),
+            (
+                "1",
+                (("log.cleaner.threads", "3"),),
+                (
+                    "Invalid value org.apache.kafka.common.config.ConfigException: Log cleaner threads cannot be increased "
+                    "to more than double the current value 1 for configuration Invalid dynamic configuration"
+                ),
+            ),
+            ("1", (("log.cleaner.threads", "0"),), "/ by zero"),
+            (
+                "1",
+                (("log.cleaner.dedupe.buffer.size", "1048576"),),
+                "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+            ),
+            (
+                "1",
                 (("log.retention.ms", "3"), ("log.local.retention.ms", "5")),
                 (
                     "Invalid value org.apache.kafka.common.config.ConfigException: Invalid value 5 for configuration "
@@ -319,6 +342,16 @@ class TestBroker:
         )
         assert asking.change(BROKER, "", (name, "2")) == DONE
         assert asking.broker.config[name] == 2
+
+    def test_threads_of_the_cleaner_are_reduced_by_half_at_most(self) -> None:
+        asking, name = Changing(), "log.cleaner.threads"
+        assert asking.change(BROKER, "1", (name, "2")) == DONE
+        assert asking.change(BROKER, "1", (name, "4")) == DONE
+        text = "Log cleaner threads cannot be reduced to less than half the current value 4"
+        error, reason = asking.change(BROKER, "1", (name, "1"))
+        assert error == INVALID_REQUEST
+        assert text in str(reason)
+        assert asking.change(BROKER, "1", (name, "2")) == DONE
 
 
 class TestGroup:

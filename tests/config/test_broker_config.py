@@ -78,6 +78,11 @@ def test_what_has_no_effect_here_is_listed() -> None:
         ("log.roll.ms=0", "log.roll.ms=0: must be greater than or equal to 1"),
         ("log.roll.jitter.hours=-1", "log.roll.jitter.hours=-1: expected INT, at least 0"),
         ("log.roll.jitter.ms=-1", "log.roll.jitter.ms=-1: must be greater than or equal to 0"),
+        ("log.cleaner.threads=0", "log.cleaner.threads=0: at least one thread is needed"),
+        (
+            "log.cleaner.dedupe.buffer.size=1048576",
+            "log.cleaner.dedupe.buffer.size=1048576: must be at least 1MB per cleaner thread.",
+        ),
         (
             "queued.max.request.bytes=5",
             "queued.max.request.bytes=5: must be larger or equal to socket.request.max.bytes",
