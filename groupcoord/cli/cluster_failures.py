@@ -6,6 +6,7 @@ They need ``groupcoord serve --brokers 3 --control PORT``; docs/brokers.md descr
 
 import argparse
 import os
+from http import HTTPStatus
 from typing import Any
 
 from groupcoord.cli.main import complain
@@ -111,6 +112,9 @@ def _run(arguments: argparse.Namespace) -> int:
                 asked = {name: getattr(arguments, name)} if name else {}
                 brokers = [control.read(Node, "POST", f"/nodes/{arguments.broker}/{arguments.action}", **asked)]
     except ControlError as refusal:
+        if refusal.problem.status == HTTPStatus.UNAUTHORIZED:
+            which = "another" if token else "a"
+            return complain("cluster", f"{url} wants {which} token: --control-token, or GROUPCOORD_CONTROL_TOKEN", 1)
         return complain("cluster", refusal.problem.detail, 1)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as problem:
         reason = str(problem).partition("\n")[0]

@@ -226,7 +226,7 @@ class GroupHandle(ABC):
                 and (epoch is None or seen.epoch >= epoch)
             )
 
-        wanted = "be stable" + ("" if members is None else f" with {members} members")
+        wanted = "be stable" + ("" if members is None else f" with {counted(members, 'member')}")
         wanted += "" if generation is None else f" in generation {generation}"
         wanted += "" if epoch is None else f" at epoch {epoch}"
         return await self.wait_until(fits, wanted, timeout=timeout)

@@ -76,6 +76,20 @@ def test_what_cannot_be_done_is_said(server: Serving, capsys: pytest.CaptureFixt
         assert said(capsys, *argv, "--control", server.url) == (1, "", f"groupcoord cluster: {complaint}")
 
 
+@pytest.mark.slow
+def test_a_token_that_is_missing_or_wrong_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GROUPCOORD_CONTROL_TOKEN", raising=False)
+    with serving("--control-token", "secret") as guarded:
+        where = ("brokers", "--control", guarded.url)
+        how = "token: --control-token, or GROUPCOORD_CONTROL_TOKEN"
+        assert said(capsys, *where) == (1, "", f"groupcoord cluster: {guarded.url} wants a {how}")
+        wrong = said(capsys, *where, "--control-token", "guessed")
+        assert wrong == (1, "", f"groupcoord cluster: {guarded.url} wants another {how}")
+        assert said(capsys, *where, "--control-token", "secret") == (0, "broker 1 at running", "")
+
+
 def test_a_url_where_nobody_answers_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     code, out, error = said(capsys, "brokers", "--control", url)

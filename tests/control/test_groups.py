@@ -105,7 +105,7 @@ async def test_a_wait_in_vain_says_what_the_group_waits_for(control: Control) ->
     joining = asyncio.ensure_future(member.join())
     await control.get("/groups/app/wait", rebalancing=True)
     problem = await control.get("/groups/app/wait", 504, stable=1, timeout="1ms")
-    assert problem["detail"].startswith("group app should be stable with 1 members: not within 0.001 s. It is app ")
+    assert problem["detail"].startswith("group app should be stable with 1 member: not within 0.001 s. It is app ")
     assert any("group app waits for" in reason for reason in problem["reasons"])
     assert problem["reasons"][-1].startswith("the clock is manual and shows 0.0 s: POST /clock/advance")
     member.vanish()
