@@ -51,9 +51,12 @@ class ShardLoaded(Event):
     took_ms: int
 
     def text(self) -> str:
-        read = f"{self.records} records of __consumer_offsets-{self.partition} in {self.took_ms} ms"
-        others = f"; {self.passed_over} records of other kinds were passed over" if self.passed_over else ""
-        return f"read {read}: {self.groups} groups{others}"
+        read = f"{counted(self.records, 'record')} of __consumer_offsets-{self.partition} in {self.took_ms} ms"
+        passed_over = (
+            f"{counted(self.passed_over, 'record')} of other kinds {'was' if self.passed_over == 1 else 'were'}"
+        )
+        others = f"; {passed_over} passed over" if self.passed_over else ""
+        return f"read {read}: {counted(self.groups, 'group')}{others}"
 
 
 @event_class

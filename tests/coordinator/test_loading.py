@@ -201,7 +201,7 @@ def test_records_of_other_kinds_are_passed_over() -> None:
     assert committed(world) == {("t", 0): 5}
     (event,) = world.seen(ShardLoaded)
     assert (event.records, event.passed_over) == (2, 1)
-    assert event.text().endswith(": 1 groups; 1 records of other kinds were passed over")
+    assert event.text().endswith(": 1 group; 1 record of other kinds was passed over")
 
 
 def test_a_log_of_a_broker_that_has_all_kinds_of_groups() -> None:
@@ -463,4 +463,4 @@ def test_a_shard_that_is_lost_while_it_is_read_stays_lost() -> None:
 
 def test_the_event_says_how_much_was_read() -> None:
     world = loaded((OFFSET_KEY, offset(5)), (OFFSET_KEY, offset(6)))
-    assert world.seen(ShardLoaded)[0].text() == "read 2 records of __consumer_offsets-0 in 0 ms: 1 groups"
+    assert world.seen(ShardLoaded)[0].text() == "read 2 records of __consumer_offsets-0 in 0 ms: 1 group"

@@ -2,7 +2,7 @@
 
 import enum
 
-from groupcoord.core.events import Event, event_class, partition_names
+from groupcoord.core.events import Event, counted, event_class, partition_names
 
 
 class AbortReason(enum.StrEnum):
@@ -87,8 +87,8 @@ class TransactionsLoaded(Event):
     took_ms: int
 
     def text(self) -> str:
-        read = f"{self.records} records of __transaction_state-{self.partition} in {self.took_ms} ms"
-        return f"read {read}: {self.transactional_ids} transactional ids"
+        read = f"{counted(self.records, 'record')} of __transaction_state-{self.partition} in {self.took_ms} ms"
+        return f"read {read}: {counted(self.transactional_ids, 'transactional id')}"
 
 
 @event_class
