@@ -3,6 +3,7 @@ offsets and lag, and removing members; and the descriptions that it returns.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -75,9 +76,9 @@ class MemberDescription:
         """In a consumer group: does it own exactly its target assignment?"""
         return self.epoch is not None and self.assigned == self.target and not self.revoking
 
-    def name(self) -> str:
-        """The member as text: its client id, and the request in which it waits, or its epoch."""
-        called = self.client_id or self.member_id
+    def name(self, *, by_id: bool = False) -> str:
+        """The member as text: its client id, or ``by_id`` its member id, and the request in which it waits, or its epoch."""
+        called = self.member_id if by_id else self.client_id or self.member_id
         if self.epoch is not None:
             return f"{called} at {self.epoch}{'' if self.state in (None, 'STABLE') else f' {self.state}'}"
         return f"{called} (waits in {self.waits_in})" if self.waits_in else called
@@ -117,8 +118,10 @@ class GroupDescription:
         return {member.member_id: member.assigned for member in self.members}
 
     def text(self) -> str:
-        """The group in one line."""
-        who = ", ".join(each.name() for each in sorted(self.members, key=lambda each: (each.client_id, each.member_id)))
+        """The group in one line; members that share a client id have their member ids in it."""
+        same_client = Counter(each.client_id for each in self.members)
+        members = sorted(self.members, key=lambda each: (each.client_id, each.member_id))
+        who = ", ".join(each.name(by_id=same_client[each.client_id] > 1) for each in members)
         count = counted(len(self.members), "member")
         generation = "" if self.generation < 0 else f" gen={self.generation}"
         generation += "" if self.epoch < 0 else f" epoch={self.epoch}"

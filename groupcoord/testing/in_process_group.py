@@ -18,6 +18,7 @@ from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.group_handle import Codes, GroupDescription, GroupHandle, MemberDescription, assigned_by
 from groupcoord.testing.topic_settings import require_partition
+from groupcoord.testing.trace.short_member_names import ShortMemberNames
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 
@@ -99,7 +100,8 @@ class ClusterGroup(GroupHandle):
         return f"It has committed {self._committed(topic, partition)}; {self.description().text()}"
 
     def _explained(self, seen: str) -> str:
-        return explained(seen, wait_reasons(self._engine, group=self.name))
+        names = ShortMemberNames(self._engine.trace.entries())
+        return explained(names.shortened(seen), wait_reasons(self._engine, group=self.name))
 
     # Actions.
 

@@ -40,6 +40,9 @@ def test_a_group_in_one_line() -> None:
         GroupDescription(group="app", state="Stable", protocol="p", members=(seen("m"),)).text()
         == "app Stable, 1 member: m"
     )
+    same_client = (seen("c-1", "c"), seen("c-2", "c"), seen("d-1", "d"))
+    text = GroupDescription(group="app", state="Stable", members=same_client).text()
+    assert text == "app Stable, 3 members: c-1, c-2, d"
 
 
 def test_what_is_no_assignment_of_a_consumer_is_none() -> None:

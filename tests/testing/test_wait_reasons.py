@@ -34,6 +34,20 @@ async def test_a_group_that_waits_for_members_to_join_and_to_sync() -> None:
             await kafka.wait_until(lambda: False, "b should sync", timeout=0)
 
 
+async def test_members_that_share_a_client_id_have_the_same_names_in_every_line() -> None:
+    async with Cluster(topics={"orders": 2}, clock="manual") as kafka:
+        first, second = (kafka.manual_member("app", "orders", client_id="worker") for _ in range(2))
+        await first.rejoin()
+        joining = second.join()
+        await kafka.settle()
+        lines = (await waited_in_vain(kafka)).splitlines()
+        missing, waiting = (f"worker-{each.member_id.removeprefix('worker-')[:4]}" for each in (first, second))
+        said = {f"{missing}, {waiting} (waits in join)", f"{waiting} (waits in join), {missing}"}
+        assert lines[0].partition("2 members: ")[2] in said
+        assert lines[1] == f"  group app waits for member {missing} to join, until 60.0 s"
+        joining.cancel()
+
+
 async def test_a_new_group_that_waits_for_more_members_and_for_who_was_given_an_id() -> None:
     config = {"group.initial.rebalance.delay.ms": 3_000}
     async with Cluster(topics={"orders": 2}, clock="manual", config=config) as kafka:
