@@ -1,4 +1,4 @@
-/** `__consumer_offsets` as it fills: every record that was appended, and which of them compaction would drop. */
+/** `__consumer_offsets`, and `__transaction_state`, as they fill: every record that was appended, and which compaction would drop. */
 import { useMemo, useState } from "preact/hooks";
 import { Term } from "./glossary.tsx";
 import { Panel } from "./panel.tsx";
@@ -17,9 +17,10 @@ export function LogView({ view }: { view: View }) {
   const old = found.filter((each) => !each.counts).length;
   const chosen = view.selected === null ? -1 : found.findIndex(({ record }) => record.seq === view.selected);
   const known = view.state.topics.size > 0;
+  const transactions = found.some(({ record }) => record.log.startsWith("__transaction_state-"));
   return (
     <Panel
-      title={<Term id="__consumer_offsets" />}
+      title={<><Term id="__consumer_offsets" />{transactions && <> and <Term id="__transaction_state" /></>}</>}
       class="log"
       aside={view.group && <label><input type="checkbox" checked={all} onChange={() => setAll(!all)} /> all groups</label>}
     >
@@ -37,7 +38,7 @@ export function LogView({ view }: { view: View }) {
         </>
       )}
       <VirtualList
-        label="Records of __consumer_offsets"
+        label={`Records of __consumer_offsets${transactions ? " and __transaction_state" : ""}`}
         count={found.length}
         rowHeight={40}
         chosen={chosen}

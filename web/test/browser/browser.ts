@@ -1,6 +1,6 @@
 /** Debian's Chromium, and the processes that the pages come from. Where there is no Chromium the tests are skipped. */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { existsSync, mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,10 +47,13 @@ export async function violations(page: Page): Promise<string[]> {
   });
 }
 
-/** The page that `groupcoord page` makes of a case. */
-export function savedPage(name: string): string {
-  const out = join(mkdtempSync(join(tmpdir(), "groupcoord-page-")), "page.html");
-  const made = spawnSync(PYTHON, ["-m", "groupcoord", "page", join(ROOT, "web/test/cases", name), "--out", out], { cwd: ROOT, encoding: "utf8" });
+/** The page that `groupcoord page` makes of a case, with `more` lines. */
+export function savedPage(name: string, more = ""): string {
+  const folder = mkdtempSync(join(tmpdir(), "groupcoord-page-"));
+  const trace = join(folder, name);
+  const out = join(folder, "page.html");
+  writeFileSync(trace, readFileSync(join(ROOT, "web/test/cases", name), "utf8") + more);
+  const made = spawnSync(PYTHON, ["-m", "groupcoord", "page", trace, "--out", out], { cwd: ROOT, encoding: "utf8" });
   if (made.status !== 0) throw new Error(made.stderr);
   return `file://${out}`;
 }

@@ -42,6 +42,22 @@ describe.skipIf(missing)("a saved page", () => {
     await page.close();
   });
 
+  test("names __transaction_state where its records are shown, too", async () => {
+    const appended = {
+      seq: 277, at_ms: 1764000076000, real_ms: 552, event: "trace.RecordsAppended", caused_by: 276, answers: null,
+      cause: { type: "AdminAction", action: "an append" },
+      fields: {
+        topic: "__transaction_state", partition: 3, base_offset: 0, end_offset: 1,
+        records: [[0, 'TransactionLog transactionalId="billing"', "v1 producerId=0"]],
+      },
+    };
+    const { page } = await open(browser, savedPage("baristas.jsonl", `${JSON.stringify(appended)}\n`));
+    await page.getByRole("region", { name: "__consumer_offsets", exact: true }).getByLabel("all groups").check();
+    const both = page.getByRole("region", { name: "__consumer_offsets and __transaction_state", exact: true });
+    await both.getByText(/TransactionLog transactionalId="billing"/).first().waitFor();
+    await page.close();
+  });
+
   test("goes back in time with the slider and with the keyboard alone", async () => {
     const { page, problems } = await open(browser, url);
     await group(page).getByText("Stable").first().waitFor();
