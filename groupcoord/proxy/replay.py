@@ -145,6 +145,8 @@ class _Replay:
         )
         if len(ids) > 1:
             self._place(assembly, {name: leaders for name, leaders in topics.items() if name not in INTERNAL})
+        elif (found := _first_coordinator_found(self.exchanges)) is not None:
+            self._find_coordinator(assembly, 1, found)
         return assembly
 
     def _place(self, assembly: Assembly, topics: Mapping[str, tuple[int, ...]]) -> None:
@@ -154,9 +156,14 @@ class _Replay:
             for partition, leader in enumerate(leaders):
                 core.move_leader(name, partition, leader, self.now_ms)
         for key_type, key, node in _coordinators_of(self.exchanges):
-            call = Call(-1, 0, APIS[ApiKey.FIND_COORDINATOR], 4, None, "/127.0.0.1")
-            core.handle(call, m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,)), self.now_ms)
+            self._find_coordinator(assembly, key_type, key)
             core.move_leader(INTERNAL[key_type], partition_for(key, _COORDINATOR_PARTITIONS), node, self.now_ms)
+
+    def _find_coordinator(self, assembly: Assembly, key_type: int, key: str) -> None:
+        """Create the topic of the coordinators of ``key_type``, as the first request for one does."""
+        call = Call(-1, 0, APIS[ApiKey.FIND_COORDINATOR], 4, None, "/127.0.0.1")
+        request = m.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
+        assembly.core.handle(call, request, self.now_ms)
 
     def _advance(self, now_ms: int) -> None:
         """Advance the clock; every timer that expires runs at its own time."""
@@ -306,6 +313,15 @@ def _coordinators_of(exchanges: Iterable[_Exchange]) -> Iterator[tuple[int, str,
                 ):
                     if not error:
                         yield asked.key_type, key, node
+
+
+def _first_coordinator_found(exchanges: Iterable[_Exchange]) -> str | None:
+    """The transactional id in the first FindCoordinator for one, if the recorded cluster had its coordinator then."""
+    for exchange in exchanges:
+        request, is_answer = exchange.request, isinstance(exchange.response, m.FindCoordinatorResponse)
+        if request is not None and is_answer and request.message.key_type == 1:
+            return next((key for _, key, _ in _coordinators_of([exchange])), None)
+    return None
 
 
 class _DrawnIds:

@@ -338,6 +338,18 @@ def test_a_coordinator_that_was_not_found_is_nowhere() -> None:
     assert replay(story.frames).steps[0].differences == ()
 
 
+def test_a_lone_broker_has_the_coordinators_of_transactions_from_when_the_recorded_one_had_them() -> None:
+    request = FindCoordinatorRequest(key_type=1, coordinator_keys=("billing",))
+    found = Coordinator(key="billing", node_id=1, host="k", port=1)
+    missing = Coordinator(key="billing", node_id=-1, port=-1, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for answers in ([found], [missing, found]):
+        story = with_orders()
+        for answer in answers:
+            story.ask(ApiKey.FIND_COORDINATOR, 4, request)
+            story.answer(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorResponse(coordinators=(answer,)))
+        assert [step.text() for step in replay(story.frames).different] == []
+
+
 # The command.
 
 
