@@ -111,6 +111,8 @@ def _parts(arguments: argparse.Namespace) -> Iterator[_Part]:
             raise _InputError(f"{source} is a folder: name one of the files in it")
         elif len(arguments.source) == 1 and ("." in source or "/" in source):
             raise _InputError(f"there is no file {source}")
+        elif len(arguments.source) > 1 and all(Path(each).is_file() for each in arguments.source):
+            raise _InputError(f"name one file at a time, not {len(arguments.source)}")
         else:
             name, data = "the argument", source.encode()
     except OSError as error:

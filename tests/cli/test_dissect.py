@@ -172,6 +172,8 @@ def test_files_that_cannot_be_read_are_said(capsys: pytest.CaptureFixture[str], 
     index.write_bytes(bytes(8))
     _, err = dissected(capsys, str(index), code=1)
     assert err.endswith("the name of an index is the first offset of its segment, as in 00000000000000000000.index\n")
+    _, err = dissected(capsys, str(index), str(index), code=1)
+    assert err == "groupcoord dissect: name one file at a time, not 2\n"
     capture = tmp_path / "strange.pcap"
     capture.write_bytes(pcap([], link=147))
     _, err = dissected(capsys, str(capture), code=1)
