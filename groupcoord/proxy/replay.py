@@ -393,7 +393,10 @@ class _DrawnIds:
                     yield f"{where}: {_short(pair[0])} in the recording, {_short(pair[1])} here"
                 continue
             if field.name == "records":
-                pair = _without_leader_epochs(self._batches_here(pair[0])), _without_leader_epochs(pair[1])
+                pair = (
+                    _without_broker_epochs_and_times(self._batches_here(pair[0])),
+                    _without_broker_epochs_and_times(pair[1]),
+                )
             elif field.name == "members":
                 pair = pair[0], self._in_recorded_order(*pair)
             elif is_sorted:
@@ -454,7 +457,7 @@ def _is_drawn(name: str, recorded: object, got: object) -> bool:
     return kind is not None and isinstance(recorded, kind) and isinstance(got, kind)
 
 
-def _without_leader_epochs(records: Any) -> Any:
+def _without_broker_epochs_and_times(records: Any) -> Any:
     """Record batches without what depends on the broker's past and clock: leader epochs, which the checksum does not cover, are
     set to zero, and of batches with the broker's time also that time and the checksum, of markers also the coordinator's epoch.
     """
