@@ -237,7 +237,8 @@ def downgrade(
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, why) from problem
     assignments = {member.member_id: member.assignment for member in made.members.values()}
     all_records = [*written, *tombstones, made.metadata_record(assignments)]
-    group.cancel_timers()
+    # As in Kafka, timers keep running: if a consumer joins in time, a classic member that owes a JoinGroup or SyncGroup is
+    # removed.
     groups = group.context.groups
     del groups[group.group_id]
     groups[group.group_id] = made

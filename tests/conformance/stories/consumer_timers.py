@@ -4,8 +4,10 @@ from groupcoord.protocol.apis.incremental_alter_configs import AlterableConfig, 
 from groupcoord.protocol.messages import DeleteGroupsRequest, IncrementalAlterConfigsRequest
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
+from tests.conformance.members import Member
 from tests.conformance.settings import CONSUMERS
 from tests.conformance.stories.configs import GROUP, SET
+from tests.conformance.stories.consumer_classic_members import offers
 from tests.conformance.story import Story, story
 
 
@@ -125,3 +127,30 @@ def a_consumer_that_gives_back_in_time(s: Story) -> None:
     s.wait(2500, "nobody has to give anything back")
     settled(b, c)
     Watcher(s, "admin").looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 9", "848 12.1"], lasts_ms=4000)
+def classic_members_are_late_in_a_group_that_changes_its_type_twice(s: Story) -> None:
+    """One owes a SyncGroup and one a JoinGroup. The group becomes a classic one and a consumer group again meanwhile; both
+    are removed when their rebalance timeout is over."""
+    group, topics = s.group(), [s.topic_name("nowhere")]
+    a, b = (Consumer(s, each, group_id=group, topics=topics, assignor="range") for each in "ab")
+    admin = Watcher(s, "admin")
+    m, n, o = (
+        Member(s, each, group_id=group, member_id=each, offers=offers(*topics), rebalance_ms=1500) for each in "mno"
+    )
+    n.rebalance_ms = 60_000
+    a.joins()
+    for member in (m, n):
+        member.joins()
+        member.asks(member.sync_request(), 5, does="syncs")
+    o.joins()
+    m.heartbeats()
+    a.leaves()
+    admin.describes(group)
+    b.joins()
+    admin.looks_at(group)
+    s.wait(2000, "longer than the rebalance timeout")
+    admin.looks_at(group)
+    for member in (m, n, o):
+        member.heartbeats()
