@@ -98,7 +98,7 @@ class ConsumerGroup(ConsumerGroupSessions, ClassicMembersGroup):
             member_id=updated.member_id,
             generation_id=updated.member_epoch,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            protocol_name=request.protocols[0].name,
+            protocol_name=request.protocols[0].name or None,  # null for an empty name (``JoinGroupResponse``)
             leader="",
             members=(),
         )

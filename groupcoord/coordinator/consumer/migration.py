@@ -277,12 +277,14 @@ def _serialized(target: Target, metadata: bytes, topics: SubscribedTopics) -> by
 def serialized_assignment(partitions: dict[uuid.UUID, list[int]], metadata: bytes, topics: SubscribedTopics) -> bytes:
     """Encode ``partitions`` for a classic client, in the version of the subscription in ``metadata``. Raises WireError."""
     if len(metadata) < _INT16.size:
-        raise MalformedError("a subscription has no version", offset=0, field="version")
+        raise MalformedError("Buffer underflow while parsing consumer protocol's header")
     version: int = _INT16.unpack_from(metadata)[0]
+    if version < 0:
+        raise MalformedError(f"Unsupported assignment version: {version}")
     named = [(topics.view.topic_name(topic_id), of_topic) for topic_id, of_topic in partitions.items()]
     return write_assignment(
         ConsumerProtocolAssignment(
-            version=min(max(version, 0), 3),
+            version=min(version, 3),
             assigned_partitions=tuple(
                 TopicPartition(topic=name, partitions=tuple(of_topic)) for name, of_topic in named if name is not None
             ),

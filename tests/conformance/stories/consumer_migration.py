@@ -263,3 +263,26 @@ _under(CONSUMERS, "migration_both_ways")
 _under(UPGRADE_ONLY, "migration_by_upgrade_only")
 _under(DOWNGRADE_ONLY, "migration_by_downgrade_only")
 _under(NO_MIGRATION, "no_migration")
+
+
+@story(settings=CONSUMERS, sections=["848 12.1"])
+def a_consumer_group_that_cannot_become_a_classic_group(s: Story) -> None:
+    """The last consumer cannot leave as long as the metadata of a classic member have no version, or one below zero."""
+    stage = Stagehand(s)
+    topics, _ = topics_with_ids(s, stage, orders=2)
+    admin = Watcher(s, "admin")
+    for name, metadata in (("none", b""), ("half", b"\0"), ("below", b"\xff\xff" + subscription(*topics)[2:])):
+        group = s.group(name)
+        a = Consumer(s, "a", group_id=group, topics=topics, assignor="range")
+        m = Member(s, "m", group_id=group, member_id="m", offers={"": subscription(), "range": metadata})
+        n = Member(s, "n", group_id=group, member_id="n", offers={"range": subscription()})
+        a.joins()
+        m.joins()
+        m.asks(m.sync_request(), 5, does="syncs")
+        n.joins()
+        a.leaves()
+        admin.removes(group, ("a", None))
+        admin.looks_at(group)
+        m.leaves()
+        a.leaves()
+        admin.describes(group)
