@@ -72,7 +72,7 @@ class ConfigChange(NamedTuple):
     holder: Topic | BrokerConfig
 
 
-_UNLIMITED = -1
+_UNLIMITED, _AS_TOTAL = -1, -2
 _ISR = "min.insync.replicas"
 _LOG_LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 _NODE_ID = re.compile(r"[+-]?\d+", re.ASCII)
@@ -307,9 +307,9 @@ def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:
 
 def _check_value(row: Property, text: str) -> None:
     try:
-        value = row.parse(text)
-        if row.type is ConfigType.CLASS and value != row.default:
-            raise InvalidValueError(row.name, value, f"Class {value} could not be found.")
+        row.parse(text)
+        if row.type is ConfigType.CLASS and text != row.default:
+            raise InvalidValueError(row.name, text, f"Class {text} could not be found.")
     except InvalidValueError as problem:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(problem)) from problem
 
@@ -320,11 +320,15 @@ def _refuse_any(names: Sequence[str], why: str) -> None:
 
 
 def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
-    """The checks of ``BrokerReconfigurable.validateReconfiguration``: listeners, thread pools, local retention. Raises
-    ApiError."""
+    """The checks of ``BrokerReconfigurable.validateReconfiguration``: listeners, thread pools, log cleaner, connections, metric
+    reporters, local retention. Raises ApiError."""
     if new.served != old.served or new.advertised != old.advertised:
         # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
         raise ApiError(ErrorCode.INVALID_REQUEST, "The listener of a running broker cannot be changed here")
+    reporters = new["metric.reporters"]
+    if isinstance(reporters, tuple) and any(name != BROKER["metric.reporters"].default for name in reporters):
+        failed = "failed with class class kafka.server.DynamicMetricsReporters"
+        raise _not_reconfigurable(f"Validation of dynamic config update of Set(metric.reporters) {failed}")
     for name in _THREAD_POOLS:
         before, after = int(str(old[name])), int(str(new[name]))
         if after > before * 2:
@@ -340,6 +344,9 @@ def _check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
     if after > before * 2:
         reason = f"Log cleaner threads cannot be increased to more than double the current value {before}"
         raise _not_reconfigurable(reason)
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if new[name] == 0:
+            raise _not_reconfigurable(f"Invalid {name} 0")
     for unit in ("ms", "bytes"):
         _check_local_retention(f"log.local.retention.{unit}", f"log.retention.{unit}", new)
 
@@ -348,7 +355,7 @@ def _check_local_retention(local_name: str, name: str, config: BrokerConfig) -> 
     """The local retention of a tiered log must not be larger than its total retention."""
     retention = topic_config.default_value(TOPIC[name.removeprefix("log.")], config)
     local = config[local_name]
-    if not isinstance(retention, int) or not isinstance(local, int) or retention == _UNLIMITED:
+    if not isinstance(retention, int) or not isinstance(local, int) or retention == _UNLIMITED or local == _AS_TOTAL:
         return
     if local == _UNLIMITED:
         reason = f"Value must not be -1 as {name} value is set as {retention}."

@@ -51,7 +51,7 @@ background.threads                                           int      1..       
 request.timeout.ms                                           int      -           -        30000
 socket.connection.setup.timeout.ms                           long     -           -        10000
 socket.connection.setup.timeout.max.ms                       long     -           -        30000
-config.providers                                             list     list        cluster  ""
+config.providers                                             list     -           cluster  ""
 authorizer.class.name                                        string   nonnull     -        ""
 early.start.listeners                                        list     list?       -        null
 broker.rack                                                  string   -           -        null

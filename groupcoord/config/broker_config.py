@@ -440,6 +440,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
     if jitter < 0:
         yield _requirement(key, "must be greater than or equal to 0", "log.roll.jitter.ms")
     yield from _impossible_cleaners(values)
+    yield from _impossible_directories(values)
     if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
         yield _requirement("queued.max.request.bytes", "must be larger or equal to socket.request.max.bytes")
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
@@ -467,6 +468,15 @@ def _impossible_cleaners(values: Mapping[str, Any]) -> Iterator[ContradictionErr
         yield ContradictionError("log.cleaner.threads", "at least one thread is needed", "/ by zero")
     elif values[buffer] // threads <= 1024 * 1024:
         yield _requirement(buffer, "must be at least 1MB per cleaner thread.")
+
+
+def _impossible_directories(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
+    """Cordoned directories that are no log directories."""
+    cordoned, directories = values["cordoned.log.dirs"], values["log.dirs"] or values["log.dir"]
+    missing = ", ".join(name for name in cordoned or () if name not in {*directories, "*"})
+    if missing:
+        text = f"must be present in log.dirs or log.dir. Missing entries : {missing}"
+        yield _requirement("cordoned.log.dirs", text, "All entries in cordoned.log.dirs")
 
 
 def _impossible_assignors(values: Mapping[str, Any]) -> Iterator[ContradictionError]:

@@ -55,7 +55,8 @@ class InvalidValueError(ValueError):
     """An invalid value, with the message of Kafka's ``ConfigException``; ``reason`` is the end of the message."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
-        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        shown = show_double(value) if isinstance(value, float) else value
+        super().__init__(f"Invalid value {shown} for configuration {name}: {reason}")
         self.reason = reason
 
     @classmethod
@@ -81,10 +82,13 @@ def read(name: str, kind: ConfigType, text: str) -> Value:
                 raise InvalidValueError(name, text, "Expected value to be either true or false")
             return trimmed.lower() == "true"
         case ConfigType.INT | ConfigType.LONG | ConfigType.SHORT:
-            return _read_integer(name, kind, trimmed)
+            limit = 1 << (_BITS[kind] - 1)
+            if not _INTEGER.fullmatch(trimmed) or not -limit <= int(trimmed) < limit:
+                raise InvalidValueError(name, text, f"Not a number of type {kind.name}")
+            return int(trimmed)
         case ConfigType.DOUBLE:
             if not _DOUBLE.fullmatch(trimmed):
-                raise InvalidValueError(name, trimmed, "Not a number of type DOUBLE")
+                raise InvalidValueError(name, text, "Not a number of type DOUBLE")
             return float(trimmed if trimmed[-1] in "Ny" else trimmed.rstrip("fFdD"))
         case ConfigType.LIST:
             return tuple(re.split(r"\s*,\s*", trimmed)) if trimmed else ()
@@ -92,13 +96,6 @@ def read(name: str, kind: ConfigType, text: str) -> Value:
             return text
         case _:
             return trimmed
-
-
-def _read_integer(name: str, kind: ConfigType, text: str) -> int:
-    limit = 1 << (_BITS[kind] - 1)
-    if not _INTEGER.fullmatch(text) or not -limit <= int(text) < limit:
-        raise InvalidValueError(name, text, f"Not a number of type {kind.name}")
-    return int(text)
 
 
 def show(value: Value) -> str | None:

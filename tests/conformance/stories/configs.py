@@ -315,3 +315,39 @@ def resources_beside_one_that_is_wrong(s: Story) -> None:
         admin.asks(describe(TOPIC, topic, ["retention.ms"]), 4, does="describes the topic")
         stage.ask(alter(TOPIC, topic, ("retention.ms", DELETE, None)))
         s.target.wait(SPREAD_MS)
+
+
+@story(sections=["configs"])
+def values_that_are_refused(s: Story) -> None:
+    """Of brokers and topics: numbers with spaces, great doubles, values that contradict others or change too much."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    topic = stage.topic("orders")
+    of_brokers = (
+        ("max.connections", ("0", "1")),
+        ("max.connection.creation.rate", ("0",)),
+        ("log.cleaner.threads", ("0", "2", "3", "2147483647")),
+        ("log.cleaner.dedupe.buffer.size", ("1048576", "1048577", "-1", " x ")),
+        ("log.cleaner.min.cleanable.ratio", ("2147483647", "-1e-5", " ")),
+        ("remote.log.manager.copier.thread.pool.size", ("4", "5", "21")),
+        ("remote.log.manager.expiration.thread.pool.size", ("4", "20", "21")),
+        ("remote.log.manager.follower.thread.pool.size", ("0", "5")),
+        ("metric.reporters", ("", "org.apache.kafka.common.metrics.JmxReporter", "some.Reporter")),
+        ("config.providers", ("a,,b", ",")),
+        ("log.retention.bytes", ("-9223372036854775808", "5")),
+        ("principal.builder.class", (" ", " some.Builder ")),
+        ("cordoned.log.dirs", ("*", "", "a,b")),
+    )
+    for name in ("1", ""):
+        for key, values in of_brokers:
+            for value in values:
+                request = alter(BROKER, name, (key, SET, value), validate_only=True)
+                admin.asks(request, does=f"tries {value!r} for {key} of broker {name!r}")
+    for key, value in (("retention.ms", " "), ("min.cleanable.dirty.ratio", "1e7"), ("segment.bytes", " 1x")):
+        request = alter(TOPIC, topic, (key, SET, value), validate_only=True)
+        admin.asks(request, does=f"tries {value!r} for {key} of a topic")
+    admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, "2")), does="sets twice as many cleaners")
+    until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": "2"})
+    for value in ("1", "4", "5", "0"):
+        admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, value), validate_only=True), does=f"tries {value}")
+    admin.asks(alter(BROKER, "1", ("log.cleaner.threads", DELETE, None)), does="takes it back")
+    until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": "1"})
