@@ -211,7 +211,7 @@ def _group_change(config: BrokerConfig, resource: ConfigResource, changes: Seque
     configs = _applied(config.dynamic.get(resource, {}), changes, {})
     if not resource.name:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    for name in hash_order(configs):
+    for name in hash_order((*GROUP, *configs)):
         if name not in GROUP:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
     try:

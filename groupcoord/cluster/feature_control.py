@@ -17,7 +17,7 @@ from groupcoord.config.features import (
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.java_hash_order import computed_map_order, string_hash
+from groupcoord.core.java_hash_order import hash_order
 from groupcoord.protocol.apis.api_versions import FinalizedFeatureKey
 from groupcoord.protocol.apis.update_features import UpdatableFeatureResult
 from groupcoord.protocol.errors import ErrorCode
@@ -66,7 +66,7 @@ class Features:
         updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}
         levels: dict[str, int] = {}
         try:
-            for name in computed_map_order(updates, string_hash):
+            for name in hash_order(updates):
                 levels[name] = self._checked(name, *updates[name])
             if changes := bool(levels) and not request.validate_only:
                 with storage_errors_as_api_errors():

@@ -134,3 +134,14 @@ def _joined(s: Story, member: Consumer) -> Consumer:
     answer = Stagehand(s, member.client_id or "").ask(member.join_request())
     member.epoch = answer.member_epoch
     return member
+
+
+@story(settings=CONSUMERS, sections=["848 2"])
+def unknown_configs_of_a_group(s: Story) -> None:
+    """Of several unknown names, the error has the first one in the order of a hash map that holds all defaults, too."""
+    group, admin = s.group(), Client(s, "admin")
+    names = ("interval.ms", "compression.type", "match", "preallocate", "ssl.trustmanager.algorithm", "no.such.config")
+    for number, one in enumerate(names):
+        other = names[number - 1]
+        admin.asks(alter(GROUP, group, (one, SET, "1"), (other, SET, "1")), does=f"sets {one} and {other}")
+    admin.asks(alter(GROUP, group, *((name, SET, "1") for name in names)), does="sets all")

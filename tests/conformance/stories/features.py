@@ -121,6 +121,19 @@ def updating_features(s: Story) -> None:
 
 
 @story(sections=["features"], settings=FEATURES)
+def updating_several_features_in_vain(s: Story) -> None:
+    """Of several updates that are wrong, the error is that of the first one in the order of a hash map."""
+    admin = FeatureAdmin(s, "admin")
+    wrong = [("share.version", 30, 1), ("metadata.version", 99, 1), ("group.version", 29, 5), ("", 99, 0)]
+    for one in wrong:
+        for other in wrong:
+            if one != other:
+                admin.updates(one, other, does=f"updates {one[0]!r} and {other[0]!r}")
+    admin.updates(*wrong, does="updates all")
+    admin.updates(*wrong[::-1], does="updates all, the last one first")
+
+
+@story(sections=["features"], settings=FEATURES)
 def no_consumer_groups_of_group_version_0(s: Story) -> None:
     """Members are refused while the feature is off; the group is unchanged when it is on again."""
     admin = FeatureAdmin(s, "admin")
