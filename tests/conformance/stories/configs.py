@@ -334,6 +334,7 @@ def values_that_are_refused(s: Story) -> None:
         ("metric.reporters", ("", "org.apache.kafka.common.metrics.JmxReporter", "some.Reporter")),
         ("config.providers", ("a,,b", ",")),
         ("log.retention.bytes", ("-9223372036854775808", "5")),
+        ("log.local.retention.ms", ("604800000", "604800001", "-1")),
         ("principal.builder.class", (" ", " some.Builder ")),
         ("cordoned.log.dirs", ("*", "", "a,b")),
     )
@@ -345,9 +346,14 @@ def values_that_are_refused(s: Story) -> None:
     for key, value in (("retention.ms", " "), ("min.cleanable.dirty.ratio", "1e7"), ("segment.bytes", " 1x")):
         request = alter(TOPIC, topic, (key, SET, value), validate_only=True)
         admin.asks(request, does=f"tries {value!r} for {key} of a topic")
-    admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, "2")), does="sets twice as many cleaners")
-    until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": "2"})
-    for value in ("1", "4", "5", "0"):
-        admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, value), validate_only=True), does=f"tries {value}")
-    admin.asks(alter(BROKER, "1", ("log.cleaner.threads", DELETE, None)), does="takes it back")
-    until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": "1"})
+    for threads in ("2", "4"):
+        admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, threads)), does="sets twice as many cleaners")
+        until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": threads})
+    for threads in ("1", "2", "8", "9", "0"):
+        admin.asks(
+            alter(BROKER, "1", ("log.cleaner.threads", SET, threads), validate_only=True), does=f"tries {threads}"
+        )
+    for threads in ("2", "1"):
+        admin.asks(alter(BROKER, "1", ("log.cleaner.threads", SET, threads)), does="takes half of them back")
+        until_shown(s, stage, (BROKER, "1"), {"log.cleaner.threads": threads})
+    admin.asks(alter(BROKER, "1", ("log.cleaner.threads", DELETE, None)), does="sets no number any more")
