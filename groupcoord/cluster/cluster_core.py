@@ -26,7 +26,7 @@ from groupcoord.cluster.controller_outages import ControllerNode
 from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.feature_control import Features
-from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED
+from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED, verify_with_known_coordinator
 from groupcoord.cluster.write_txn_markers import TransactionMarkers, verify_offsets
 from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
@@ -128,8 +128,10 @@ class ClusterCore:
             brokers=None if brokers == 1 else _Brokers(self.broker),
             transaction_version=lambda: self.features.level(TRANSACTION_VERSION),
         )
-        self.broker.verify_transaction = self.transactions.verify
-        self.coordinator.verify_transaction = verify_offsets(self.broker, self.transactions.verify)
+        self._stale = self.controller.cuts.stale
+        verify = self.transactions.verify
+        self.broker.verify_transaction = verify_with_known_coordinator(self.broker, self._stale, verify)
+        self.coordinator.verify_transaction = verify_offsets(self.broker, verify)
         self.coordinator.transaction_coordinator_of = lambda transactional_id, listener: (
             self.transactions.coordinator_of(transactional_id, this_broker(self.coordinator.config, listener), listener)
         )
@@ -148,7 +150,6 @@ class ClusterCore:
             self._timers = (*self._timers, self.controller.timers)
         self._absent = self.broker.cluster.not_running
         self._unreachable = self.broker.cluster.unreachable
-        self._stale = self.controller.cuts.stale
         self.loader = CoordinatorLoader()
         """Loads coordinators from their logs; the simulation replaces it by a slower one."""
         self._coordinated = frozenset(self.coordinator.apis)

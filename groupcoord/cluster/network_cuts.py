@@ -5,12 +5,24 @@ except of the clients' cut, was checked with three real brokers: tests/conforman
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.partition_log import PartitionLog
+from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.broker.topic_store import Topic, TopicMetadata
+from groupcoord.core.effect_collector import HandlerContext
+from groupcoord.core.effects import Call
+from groupcoord.core.java_hash_order import partition_for
+from groupcoord.core.timers import TimerKey
+from groupcoord.core.transaction_verification_types import (
+    TopicPartition,
+    TransactionalWrite,
+    Verified,
+    VerifyTransaction,
+)
 from groupcoord.protocol.apis import ApiKey
+from groupcoord.protocol.errors import ErrorCode
 
 CONTROLLER, CLIENTS = "controller", "clients"
 Peer = int | str
@@ -86,6 +98,44 @@ class StaleMetadata:
             cluster.fenced, cluster.has_controller = fenced, has_controller
             for topic, (metadata, partitions) in present.items():
                 topic.metadata, topic.partitions = metadata, partitions
+
+
+def verify_with_known_coordinator(
+    broker: Broker, stale: Mapping[int, StaleMetadata], verify: VerifyTransaction
+) -> VerifyTransaction:
+    """Verifies with ``verify``; for a broker in ``stale`` only if the coordinator that it knows is still the coordinator."""
+
+    def verify_if_known(
+        ctx: HandlerContext,
+        call: Call,
+        write: TransactionalWrite,
+        partitions: Sequence[TopicPartition],
+        verified: Verified,
+    ) -> None:
+        asking = broker.cluster.id_of(call)
+        if asking not in stale:
+            verify(ctx, call, write, partitions, verified)
+            return
+        topic = broker.topics[TRANSACTION_STATE]
+        partition = partition_for(write.transactional_id, len(topic.partitions))
+        known = topic.metadata.leaders[partition]
+
+        def ask(later: HandlerContext) -> None:
+            if known == topic.metadata.leaders[partition]:
+                verify(later, call, write, partitions, told)
+            else:
+                is_away = known in broker.cluster.not_running
+                error = ErrorCode.NETWORK_EXCEPTION if is_away else ErrorCode.NOT_COORDINATOR
+                told(later, dict.fromkeys(partitions, error))
+
+        def told(later: HandlerContext, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            with stale[asking].in_force() if asking in stale else contextlib.nullcontext():
+                verified(later, errors)
+
+        # Not in this request: the coordinator has metadata of its own, and writes to the log that it leads.
+        broker.timers.schedule(TimerKey("verification", f"connection {call.connection_id}"), ctx.now_ms, ask)
+
+    return verify_if_known
 
 
 class NetworkCuts:

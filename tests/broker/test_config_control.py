@@ -277,6 +277,23 @@ class TestBroker:
             ("1", (("log.cleaner.threads", "0"),), "/ by zero"),
             (
                 "1",
+                (("max.connections", "0"),),
+                (
+                    "Invalid value org.apache.kafka.common.config.ConfigException: Invalid max.connections 0 for "
+                    "configuration Invalid dynamic configuration"
+                ),
+            ),
+            (
+                "1",
+                (("metric.reporters", "some.Reporter"),),
+                (
+                    "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config update of "
+                    "Set(metric.reporters) failed with class class kafka.server.DynamicMetricsReporters for configuration "
+                    "Invalid dynamic configuration"
+                ),
+            ),
+            (
+                "1",
                 (("log.cleaner.dedupe.buffer.size", "1048576"),),
                 "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
             ),
@@ -342,6 +359,10 @@ class TestBroker:
         )
         assert asking.change(BROKER, "", (name, "2")) == DONE
         assert asking.broker.config[name] == 2
+
+    def test_the_local_retention_may_be_as_long_as_that_of_the_whole_log(self) -> None:
+        asking = Changing()
+        assert asking.change(BROKER, "1", ("log.retention.ms", "5"), ("log.local.retention.ms", "5")) == DONE
 
     def test_threads_of_the_cleaner_are_reduced_by_half_at_most(self) -> None:
         asking, name = Changing(), "log.cleaner.threads"

@@ -84,6 +84,10 @@ def test_what_has_no_effect_here_is_listed() -> None:
             "log.cleaner.dedupe.buffer.size=1048576: must be at least 1MB per cleaner thread.",
         ),
         (
+            "cordoned.log.dirs=*,/a,/b",
+            "cordoned.log.dirs=*,/a,/b: must be present in log.dirs or log.dir. Missing entries : /a, /b",
+        ),
+        (
             "queued.max.request.bytes=5",
             "queued.max.request.bytes=5: must be larger or equal to socket.request.max.bytes",
         ),

@@ -170,6 +170,66 @@ async def test_a_marker_reaches_the_leader_of_a_partition_when_the_network_to_it
         assert await billing.state() == "CompleteCommit"
 
 
+def differing(kafka: gc.Cluster) -> list[str]:
+    """The partitions of which the brokers have different copies."""
+    return [
+        log.name
+        for topic in kafka.core.broker.topics.all()
+        for log, copies_of in zip(topic.partitions, topic.copies, strict=True)
+        if len({bytes(one.read(0, 1 << 20, at_least_one=True, to_end=True).data()) for one in copies_of.values()}) > 1
+    ]
+
+
+async def test_a_leader_that_is_cut_off_from_the_controller_asks_the_coordinator_that_it_knows() -> None:
+    async with trio() as kafka:
+        leader, coordinator, other = state(kafka).replicas
+        stays, moves = kafka.transaction("stays"), kafka.transaction("moves")
+        producers = kafka.manual_producer("stays"), kafka.manual_producer("moves")
+        for transaction, producer in zip((stays, moves), producers, strict=True):
+            await transaction.move_coordinator(to=coordinator)
+            await producer.init()
+        await kafka.broker(leader).cut_off("controller")
+        await moves.move_coordinator(to=other)
+        answers = [await producer.produce("orders", b"one") for producer in producers]
+        assert [answer.error_code for answer in answers] == [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]
+        await kafka.broker(leader).reconnect("controller")
+        assert (await producers[1].produce("orders", b"one")).error_code == ErrorCode.NONE
+
+
+async def test_a_coordinator_writes_to_the_log_that_it_leads_whatever_the_leader_that_asks_has_heard_of_it() -> None:
+    async with trio() as kafka:
+        leader, coordinator, _ = state(kafka).replicas
+        billing, producer = kafka.transaction("billing"), kafka.manual_producer("billing")
+        await billing.move_coordinator(to=coordinator)
+        await producer.init()
+        await kafka.broker(coordinator).kill()
+        await kafka.clock.advance(SESSION_S - 1)
+        await kafka.broker(leader).cut_off("controller")
+        await kafka.clock.advance(1)
+        assert (await producer.produce("orders", b"one")).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        await kafka.broker(leader).reconnect("controller")
+        await kafka.broker(coordinator).start()
+        assert (await producer.produce("orders", b"one")).error_code == ErrorCode.NONE
+        await producer.end()
+        await kafka.clock.advance(LAG_S)
+        assert differing(kafka) == []
+
+
+async def test_what_a_coordinator_says_counts_also_when_the_leader_that_asked_is_connected_again() -> None:
+    async with trio() as kafka:
+        leader, coordinator, other = state(kafka).replicas
+        billing, producer = kafka.transaction("billing"), kafka.manual_producer("billing")
+        await billing.move_coordinator(to=coordinator)
+        await producer.init()
+        await kafka.broker(leader).cut_off("controller")
+        await kafka.broker(coordinator).cut_off(other)
+        asked = producer.produce("orders", b"one")
+        await kafka.settle()
+        await kafka.broker(leader).reconnect("controller")
+        await kafka.broker(coordinator).reconnect(other)
+        assert (await asked).error_code == ErrorCode.NONE
+
+
 async def test_groups_of_a_broker_that_is_cut_off_from_the_controller_move() -> None:
     """Deviation (cut-off-coordinators)."""
     async with trio() as kafka:

@@ -263,7 +263,9 @@ class CommitFencing(Invariant):
         self._invalid: dict[tuple[int, int], str] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
-        """Decide whether the commit is valid, before the coordinator does."""
+        """Decide whether the commit is valid, before the coordinator does; one in a transaction may wait until it is loaded."""
+        if not self.context.brokers.has_coordinator:
+            return
         modern = self.context.brokers.consumer_group
         reason = self._why_invalid(request) if modern is None else self._why_stale(modern, request)
         if reason:

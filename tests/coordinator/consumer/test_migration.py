@@ -302,17 +302,24 @@ def test_it_rebalances_if_the_target_is_an_old_one() -> None:
     assert m.heartbeat().error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_subscription_without_version_keeps_the_group_as_it_is() -> None:
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        (b"\0", "Buffer underflow while parsing consumer protocol's header"),
+        (b"\xff\xff", "Unsupported assignment version: -1"),
+    ],
+)
+def test_a_subscription_without_a_version_that_there_is_keeps_the_group_as_it_is(version: bytes, why: str) -> None:
     """Its assignment cannot be written."""
     w = ConsumerWorld()
     a, m = mixed(w)
     w.consumers.members.put(
         "m",
-        type(a.stored)(member_id="m", member_epoch=3, classic=_classic(b"\0")),
+        type(a.stored)(member_id="m", member_epoch=3, classic=_classic(version)),
     )
     asked = a.leave()
     assert asked.error is NOT_FOUND
-    assert asked.answer.error_message.startswith("Cannot downgrade the classic group g: ")
+    assert asked.answer.error_message.startswith(f"Cannot downgrade the classic group g: {why}")
     assert m.heartbeat().error is OK
 
 
