@@ -36,6 +36,7 @@ from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
 from groupcoord.coordinator.runtime.coordinator_placement import Address
 from groupcoord.coordinator.runtime.coordinator_runtime import CoordinatorRuntime
+from groupcoord.coordinator.runtime.shard import ShardState
 from groupcoord.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
@@ -374,8 +375,7 @@ class ClusterCore:
         effects = self.resign(partition, now_ms, topic) if coordinates else []
         ctx = HandlerContext(now_ms, AdminAction(f"broker {broker_id} is to lead {topic}-{partition}"))
         self.broker.move_leader(ctx, found, partition, broker_id)
-        if coordinates:
-            self.load(partition, now_ms, topic)
+        self._load_partition(ctx, topic, partition)
         return effects + ctx.effects
 
     def _resign_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
@@ -384,9 +384,12 @@ class ClusterCore:
             self.runtimes[topic].resign(partition, ctx)
 
     def _load_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
-        """Load the coordinator of a partition that has a running leader now."""
+        """Load the coordinator of a partition that has a running leader now, unless it is loaded, or that leader is cut off
+        from the controller and has not heard of it."""
         if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
-            self.load(partition, ctx.now_ms, topic)
+            is_unloaded = self.runtimes[topic].shards[partition].state is ShardState.UNLOADED
+            if is_unloaded and self.broker.topics[topic].metadata.leaders[partition] not in self._stale:
+                self.load(partition, ctx.now_ms, topic)
 
     def _go_on(self, ctx: HandlerContext, call: Call, request: Any, then: Then) -> None:
         """Continue a request that was in progress; at a paused broker it starts again when the broker is resumed."""

@@ -301,6 +301,9 @@ class ClusterController:
                 self._enter(ctx, broker_id)
             else:
                 self.timers.cancel(self._session_key(broker_id))
+                for topic, partition in self._partitions():
+                    if topic.metadata.leaders[partition] == broker_id:
+                        self._load(ctx, topic.name, partition)
                 self._copies_again(broker_id)
                 self._catch_up(ctx)
         else:

@@ -13,7 +13,7 @@ from groupcoord.core.effects import LogRecord
 from groupcoord.protocol.apis.create_topics import CreatableTopic
 from groupcoord.protocol.batches.record_batch import BatchError
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest, MetadataRequest
+from groupcoord.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest, HeartbeatRequest, MetadataRequest
 from tests.testing import producing
 from tests.testing.producing import produce
 
@@ -244,6 +244,29 @@ async def test_groups_of_a_broker_that_is_cut_off_from_the_controller_move() -> 
         (believed,) = (await kafka.ask_broker(coordinator, asks)).coordinators
         assert believed.node_id == coordinator
         assert a.is_stable
+
+
+async def test_who_is_elected_while_it_is_cut_off_from_the_controller_coordinates_when_it_hears_of_it() -> None:
+    async with trio() as kafka:
+        coordinator, *others = state(kafka).replicas
+        group = kafka.group("app")
+        await group.move_coordinator(to=coordinator)
+        await kafka.broker(coordinator).kill()
+        await kafka.clock.advance(SESSION_S - 1)
+        for other in others:
+            await kafka.broker(other).cut_off("controller")
+        await kafka.clock.advance(1)
+        partition = kafka.core.coordinator.shard_of("app").partition
+        elected = kafka.core.broker.topics["__consumer_offsets"].metadata.leaders[partition]
+        asks = HeartbeatRequest(group_id="app", generation_id=1, member_id="a")
+        assert (await kafka.ask_broker(elected, asks)).error_code == ErrorCode.NOT_COORDINATOR
+        await kafka.broker(elected).reconnect("controller")
+        await kafka.clock.advance(1)
+        assert (await kafka.ask_broker(elected, asks)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        await group.move_coordinator(to=elected)  # it is loaded already
+        await kafka.broker(elected).cut_off("controller")
+        await kafka.broker(elected).reconnect("controller")
+        assert (await kafka.ask_broker(elected, asks)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_what_clients_ask_through_a_cut_is_answered_when_it_is_mended() -> None:
