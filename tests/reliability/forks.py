@@ -138,6 +138,8 @@ def _fork(arguments: list[str], descriptors: list[int], control: int) -> int:
         for standard, descriptor in enumerate(descriptors, 1):
             os.dup2(descriptor, standard)
             os.close(descriptor)
+        # Those of the process that forks may be files, in which one can seek.
+        sys.stdout, sys.stderr = (open(each, "w", closefd=False) for each in (1, 2))  # noqa: SIM115
         from groupcoord.cli.main import main  # noqa: PLC0415
 
         code = main(["serve", *arguments])
