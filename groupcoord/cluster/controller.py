@@ -301,9 +301,8 @@ class ClusterController:
                 self._enter(ctx, broker_id)
             else:
                 self.timers.cancel(self._session_key(broker_id))
-                for topic, partition in self._partitions():
-                    if topic.metadata.leaders[partition] == broker_id:
-                        self._load(ctx, topic.name, partition)
+                for topic, partition in self._partitions(led_by=broker_id):
+                    self._load(ctx, topic.name, partition)
                 self._copies_again(broker_id)
                 self._catch_up(ctx)
         else:
@@ -342,9 +341,8 @@ class ClusterController:
         if broker_id in self._cluster.not_running:  # it was already paused or starting
             return
         self._cluster.not_running.add(broker_id)
-        for topic, partition in self._partitions():
-            if topic.metadata.leaders[partition] == broker_id:
-                self._resign(ctx, topic.name, partition)
+        for topic, partition in self._partitions(led_by=broker_id):
+            self._resign(ctx, topic.name, partition)
         if self.has_session(broker_id):
             self._begin_session_end(broker_id, ctx.now_ms)
 
@@ -519,10 +517,11 @@ class ClusterController:
                 self.apply(ctx, topic, partition, self.planned(topic, state, state.isr, Election.ONLINE))
             self._catch_up_with(ctx, topic, partition)
 
-    def _partitions(self) -> Iterator[tuple[Topic, int]]:
+    def _partitions(self, led_by: int | None = None) -> Iterator[tuple[Topic, int]]:
         for topic in self._broker.topics.all():
-            for partition in range(len(topic.partitions)):
-                yield topic, partition
+            for partition, leader in enumerate(topic.metadata.leaders):
+                if led_by in (None, leader):
+                    yield topic, partition
 
     # --- replication
 
