@@ -116,7 +116,10 @@ def verify_with_known_coordinator(
         if asking not in stale:
             verify(ctx, call, write, partitions, verified)
             return
-        topic = broker.topics[TRANSACTION_STATE]
+        topic = broker.topics.get(TRANSACTION_STATE)
+        if topic is None:
+            verified(ctx, dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
         partition = partition_for(write.transactional_id, len(topic.partitions))
         known = topic.metadata.leaders[partition]
 

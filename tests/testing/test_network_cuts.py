@@ -196,6 +196,17 @@ async def test_a_leader_that_is_cut_off_from_the_controller_asks_the_coordinator
         assert (await producers[1].produce("orders", b"one")).error_code == ErrorCode.NONE
 
 
+async def test_a_leader_that_is_cut_off_from_the_controller_and_knows_no_coordinator_says_so() -> None:
+    async with trio() as kafka:
+        leader = state(kafka).leader
+        await kafka.broker(leader).cut_off("controller")
+        producer = kafka.manual_producer("billing")
+        producer.producer_id, producer.epoch = 7, 0
+        answer = await producer.produce("orders", b"one")
+        assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert str(answer.error_message).endswith("Underlying error: COORDINATOR_NOT_AVAILABLE")
+
+
 async def test_a_coordinator_writes_to_the_log_that_it_leads_whatever_the_leader_that_asks_has_heard_of_it() -> None:
     async with trio() as kafka:
         leader, coordinator, _ = state(kafka).replicas
