@@ -371,22 +371,25 @@ class ClusterCore:
         if broker_id in state.replicas and broker_id not in state.isr:
             in_sync = ", ".join(map(str, state.isr)) or "none"
             raise ValueError(f"broker {broker_id} cannot lead {topic}-{partition}, it is behind; in sync: {in_sync}")
-        coordinates = topic in self.runtimes and partition < len(self.runtimes[topic].shards)
-        effects = self.resign(partition, now_ms, topic) if coordinates else []
+        effects = self.resign(partition, now_ms, topic) if self._coordinates(topic, partition) else []
         ctx = HandlerContext(now_ms, AdminAction(f"broker {broker_id} is to lead {topic}-{partition}"))
         self.broker.move_leader(ctx, found, partition, broker_id)
         self._load_partition(ctx, topic, partition)
         return effects + ctx.effects
 
+    def _coordinates(self, topic: str, partition: int) -> bool:
+        """Does a coordinator have its records in this partition?"""
+        return topic in self.runtimes and partition < len(self.runtimes[topic].shards)
+
     def _resign_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
         """Unload the coordinator of a partition, whose broker has stopped or no longer leads it."""
-        if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
+        if self._coordinates(topic, partition):
             self.runtimes[topic].resign(partition, ctx)
 
     def _load_partition(self, ctx: HandlerContext, topic: str, partition: int) -> None:
         """Load the coordinator of a partition that has a running leader now, unless it is loaded, or that leader is cut off
         from the controller and has not heard of it."""
-        if topic in self.runtimes and partition < len(self.runtimes[topic].shards):
+        if self._coordinates(topic, partition):
             is_unloaded = self.runtimes[topic].shards[partition].state is ShardState.UNLOADED
             if is_unloaded and self.broker.topics[topic].metadata.leaders[partition] not in self._stale:
                 self.load(partition, ctx.now_ms, topic)

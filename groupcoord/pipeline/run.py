@@ -18,7 +18,7 @@ from groupcoord.pipeline.assignor_replay.assignor_choice import AssignorChoice
 from groupcoord.pipeline.assignor_replay.what_if_tables import partition_counts, what_if, what_if_summary
 from groupcoord.pipeline.columnar_decoder import OF_RECORDS, PLACES
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.open_and_hanging_transactions import producer_text
+from groupcoord.pipeline.open_and_hanging_transactions import producer_text, utc_text
 from groupcoord.pipeline.parallel_steps import ParallelSteps
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.record_table_writer import DecodedLog, read_records
@@ -441,7 +441,7 @@ def _held_up(end: Row) -> SourceWarning:
     stable, producer, transactional_id, since = end["open_transaction"]
     behind = end["end_offset"] - stable
     who = "" if producer is None else f" of {producer_text(producer, transactional_id)}"
-    when = "" if since is None else f", since {since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    when = "" if since is None else f", since {utc_text(since.astimezone(UTC))}"
     what = (
         f"{behind:,} {'offset is' if behind == 1 else 'offsets are'} behind an open transaction{who}{when}: "
         f"consumers that read committed stop at offset {stable:,}"

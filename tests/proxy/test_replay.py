@@ -241,9 +241,8 @@ async def test_transactions_of_a_cluster_that_gave_producer_ids_before_have_no_d
         Cluster(topics={"orders": 1}, brokers=2, dev=False) as kafka,
         proxy_to(kafka.addresses[0], record=recorded.append) as proxy,
     ):
-        await kafka.manual_producer(
-            "an earlier one"
-        ).init()  # has the first producer id, which the replay gives to billing
+        # It has the first producer id, which the replay gives to billing.
+        await kafka.manual_producer("an earlier one").init()
         async with asyncio.timeout(60), RemoteCluster(proxy.address) as through_the_proxy:
             producer = through_the_proxy.manual_producer("billing")
             await producer.init()
