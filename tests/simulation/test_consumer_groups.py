@@ -139,3 +139,8 @@ def test_a_member_without_a_session() -> None:
         violation = simulate_plan(plan_with()).violation
     assert violation is not None
     assert "has no session timer" in violation.reason
+
+
+def test_a_member_has_nothing_from_a_response_on_a_connection_that_was_reset() -> None:
+    """Appends are slow: the response to the heartbeat before has partitions that are given to another member with the next."""
+    run(plan_from_seed(940754, options=CONSUMER_OPTIONS, keep=(0, 1)))

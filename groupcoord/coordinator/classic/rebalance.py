@@ -305,8 +305,13 @@ class RebalancingGroup(ClassicGroupMembers):
         self.timers.schedule(self.join_key, ctx.now_ms + max(self.rebalance_timeout_ms, 1), self._join_timed_out)
 
     def _join_timed_out(self, ctx: HandlerContext) -> CoordinatorResult:
+        """As in Kafka, the timer is about the group of this id: this one may have become a consumer group before an assignment
+        that could not be stored started its last rebalance."""
+        group = self.context.groups.get(self.group_id)
+        if not isinstance(group, RebalancingGroup):
+            return EMPTY_RESULT
         try:
-            return self.complete_join(ctx)
+            return group.complete_join(ctx)
         except UnexpectedBrokerError:
             return EMPTY_RESULT
 

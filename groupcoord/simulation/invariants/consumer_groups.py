@@ -85,7 +85,8 @@ class MonotonicEpochs(ConsumerGroupInvariant):
 
 class ToldOwners(ConsumerGroupInvariant):
     """No member of a consumer group is assigned a partition that another member was assigned and has not released. A member
-    releases partitions by the owned partitions in its heartbeat or JoinGroup, and when it is out of the group."""
+    releases partitions by the owned partitions in its heartbeat or JoinGroup, and when it is out of the group. It never sees
+    the response to a heartbeat if it has sent another one meanwhile, by another connection."""
 
     name = "one-owner-told"
     apis = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
@@ -94,12 +95,15 @@ class ToldOwners(ConsumerGroupInvariant):
         super().__init__(*args)
         self._held: dict[str, _Held] = {}
         self._syncing: dict[tuple[int, int], str] = {}
+        self._last_heartbeats: dict[str, tuple[int, int]] = {}
 
     def request_received(self, call: Call, request: Any) -> None:
         """The owned partitions in a request are all that the member has."""
         if not self.context.brokers.coordinates(call.broker) or not self.context.brokers.has_coordinator:
             return
         key, member_id = call.api.key, request.member_id
+        if key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+            self._last_heartbeats[member_id] = call.connection_id, call.correlation_id
         if key == ApiKey.SYNC_GROUP:
             self._syncing[call.connection_id, call.correlation_id] = member_id
         elif key == ApiKey.JOIN_GROUP:
@@ -114,12 +118,14 @@ class ToldOwners(ConsumerGroupInvariant):
 
     def response_sent(self, call: Call, response: Any) -> None:
         """Raises InvariantViolation for an assigned partition that another member still has."""
-        key = call.api.key
+        key, place = call.api.key, (call.connection_id, call.correlation_id)
         if key == ApiKey.SYNC_GROUP:
-            member_id = self._syncing.pop((call.connection_id, call.correlation_id), None)
+            member_id = self._syncing.pop(place, None)
             if member_id is not None and not response.error_code and response.assignment:
                 self._told(member_id, self._ids(read_assignment(response.assignment)))
         elif key == ApiKey.CONSUMER_GROUP_HEARTBEAT and not response.error_code and response.assignment is not None:
+            if self._last_heartbeats.get(response.member_id, place) != place:
+                return
             parts = response.assignment.topic_partitions
             self._told(response.member_id, frozenset((each.topic_id, n) for each in parts for n in each.partitions))
 

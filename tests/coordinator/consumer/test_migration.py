@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.coordinator.events import GroupMigrated, MemberRemoved
+from groupcoord.coordinator.events import GroupMigrated, MemberRemoved, RebalanceStarted
 from groupcoord.coordinator.group import GroupType
 from groupcoord.protocol import consumer_protocol
 from groupcoord.protocol.coordinator_records.consumer_group_records import ClassicMemberMetadata, ClassicProtocol
@@ -220,6 +220,32 @@ def test_an_upgrade_that_cannot_be_stored(when: str) -> None:
     assert {each.member for each in w.seen(MemberRemoved)} == {m.member_id, n.member_id}
     w.advance(60_000)
     assert w.group.state == "Empty"
+
+
+def test_an_assignment_that_could_not_be_stored_does_not_end_the_group_that_a_consumer_has_upgraded_meanwhile() -> None:
+    """The classic group begins a rebalance that nobody sees, and whose time limit is about the group of this id."""
+    w = ConsumerWorld(topics={"t": 2})
+    m = w.classic("m", session_ms=300_000)
+    w.joined(m)
+    w.hold_appends()
+    given = m.sync({m: assigned({"t": [0, 1]})})
+    w.advance(1)
+    a = w.consumer("a")
+    joins = a.join()
+    w.advance(w.config.offsets_commit_timeout_ms - 1)
+    assert w.seen(RebalanceStarted)[-1].reason == "the assignment could not be stored: REQUEST_TIMED_OUT"
+    w.confirm()
+    w.confirm()
+    a.hear(joins)
+    for _ in range(5):
+        w.advance(15_000)
+        a.heartbeat()
+    while w.held:
+        w.confirm()
+    assert (given.error, joins.error) == (ErrorCode.REBALANCE_IN_PROGRESS, OK)
+    for _ in range(2):
+        assert {each.member_id for each in w.described().members} == {"a", m.member_id}
+        w.reload()
 
 
 # --- to a classic group
