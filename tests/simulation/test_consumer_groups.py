@@ -144,3 +144,8 @@ def test_a_member_without_a_session() -> None:
 def test_a_member_has_nothing_from_a_response_on_a_connection_that_was_reset() -> None:
     """Appends are slow: the response to the heartbeat before has partitions that are given to another member with the next."""
     run(plan_from_seed(940754, options=CONSUMER_OPTIONS, keep=(0, 1)))
+
+
+def test_a_static_member_that_left_for_now_when_it_had_partitions_to_give_back_is_in_no_hurry() -> None:
+    """Its rebalance timer ends without a consequence; its session timer runs."""
+    run(plan_from_seed(941069, options=CONSUMER_OPTIONS, keep=(3, 4)))

@@ -8,7 +8,7 @@ from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState, GroupSnapshot
 from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, SESSION
-from groupcoord.coordinator.consumer.member import MemberState
+from groupcoord.coordinator.consumer.member import AWAY_EPOCH, MemberState
 from groupcoord.coordinator.events import GroupMigrated, GroupRemoved
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
@@ -185,8 +185,9 @@ class OnlySubscribed(ConsumerGroupInvariant):
 
 class ConsumerTimers(ConsumerGroupInvariant):
     """Every member of a consumer group has a session timer, and a member of the consumer protocol that must revoke partitions
-    has a rebalance timer; checked only while no append is held or has failed. A failed append is undone, but timers are not, as
-    in Kafka; they restart with the next heartbeat, and when a coordinator loads its log. Not checked where brokers fail."""
+    has a rebalance timer, unless it is static and has left for now; checked only while no append is held or has failed. A
+    failed append is undone, but timers are not, as in Kafka; they restart with the next heartbeat, and when a coordinator
+    loads its log. Not checked where brokers fail."""
 
     name = "consumer-timers"
 
@@ -215,7 +216,11 @@ class ConsumerTimers(ConsumerGroupInvariant):
             if TimerKey(SESSION, GROUP, member.member_id) not in timers:
                 raise self.violation(f"{member.member_id} has no session timer")
             revokes = member.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic
-            if revokes and TimerKey(REBALANCE, GROUP, member.member_id) not in timers:
+            if (
+                revokes
+                and member.member_epoch != AWAY_EPOCH
+                and TimerKey(REBALANCE, GROUP, member.member_id) not in timers
+            ):
                 raise self.violation(f"{member.member_id} may take for ever to give partitions back")
 
 
