@@ -18,6 +18,7 @@ from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales
 from tests.conformance.transcript import Step
 from tests.conformance.trios import Observation, OwnTrio
+from tools.markdown import table
 
 
 class Asked(NamedTuple):
@@ -52,32 +53,24 @@ def summary() -> str:
         f"In addition, {len(trios)} stories with {sum(story.steps for story in trios)} steps have three brokers, which are "
         "stopped, killed, paused and administered; the responses of the brokers after each step are compared."
     )
-    lines = [
-        title,
-        "",
-        of_trios,
-        "",
-        *_by_kind(told),
-        "",
-        "| settings | purpose | broker properties |",
-        "|---|---|---|",
-    ]
+    rows = []
     for name, settings in about["settings"].items():
         properties = "<br>".join(f"`{key}={value}`" for key, value in settings["properties"].items())
-        lines.append(f"| {name} | {settings['why']} | {properties} |")
-    return "\n".join(lines) + "\n"
+        rows.append(f"| {name} | {settings['why']} | {properties} |")
+    of_settings = table("| settings | purpose | broker properties |", rows)
+    return "\n".join([title, "", of_trios, "", _by_kind(told), of_settings])
 
 
-def _by_kind(told: Sequence[tuple[Tale, list[Step]]]) -> list[str]:
+def _by_kind(told: Sequence[tuple[Tale, list[Step]]]) -> str:
     """What the steps are, for stories of consumer groups and for all others."""
     kinds = ("immediate response", "no response yet, or a later one", "other", "records in the log at the end")
-    lines = ["| stories | steps | " + " | ".join(kinds) + " |", "|---|---|" + "---|" * len(kinds)]
+    rows = []
     for what, wanted in (("of consumer groups (KIP-848)", True), ("all others", False)):
         steps = [step for tale, each in told if tale.topic.startswith("consumer_") is wanted for step in each]
         counted = Counter(_kind(step) for step in steps)
         counted[kinds[3]] = sum(len(step["gets"]) for step in steps if step["actor"] == "log")
-        lines.append(f"| {what} | {len(steps):,} | " + " | ".join(f"{counted[kind]:,}" for kind in kinds) + " |")
-    return lines
+        rows.append(f"| {what} | {len(steps):,} | " + " | ".join(f"{counted[kind]:,}" for kind in kinds) + " |")
+    return table(f"| stories | steps | {' | '.join(kinds)} |", rows)
 
 
 def _kind(step: Step) -> str:
@@ -104,9 +97,7 @@ def apis() -> str:
         versions = f"{api.min_version}–{api.max_version}" + (f", without {', '.join(missing)}" if missing else "")
         codes = sorted({code for request in requests for code in request.error_codes})
         rows.append(f"| {api.name} | {versions} | {len(requests):,} | {', '.join(map(_error_name, codes))} |")
-    return (
-        "\n".join(["| API | versions | requests | error codes in the responses |", "|---|---|---|---|", *rows]) + "\n"
-    )
+    return table("| API | versions | requests | error codes in the responses |", rows)
 
 
 def topics() -> str:
@@ -137,7 +128,7 @@ def rules() -> str:
     """What is not compared as it is, and why."""
     rows = [f"| {_code(*rule.fields)} | {rule.reason} |" for rule in (*normalise.VALUES, *normalise.TEXTS)]
     rows += [f"| order of {_code(order.path)} | {order.reason} |" for order in normalise.ORDERS]
-    return "\n".join(["| field | rule |", "|---|---|", *rows]) + "\n"
+    return table("| field | rule |", rows)
 
 
 def _code(*names: str) -> str:

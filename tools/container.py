@@ -5,6 +5,7 @@ from pathlib import Path
 
 from groupcoord.cli import serve
 from groupcoord.cli.serve_environment import option_variables
+from tools.markdown import table
 
 FOLDER = Path(__file__).resolve().parent.parent / "docker" / "groupcoord"
 
@@ -28,4 +29,4 @@ def variables() -> str:
         f"| `{variable}` | `{action.option_strings[0]}` | {(action.help or '').removesuffix(', see below')} |"
         for variable, action in sorted(there_are.items())
     ]
-    return "\n".join(["| variable | option | meaning |", "|---|---|---|", *rows]) + "\n"
+    return table("| variable | option | meaning |", rows)

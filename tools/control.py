@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.control.app import create_app
+from tools.markdown import table
 
 DESCRIPTION = Path(__file__).resolve().parent.parent / "docs" / "control-openapi.json"
 
@@ -31,11 +32,8 @@ def operations() -> str:
             query = f"?{'&'.join(f'{name}=' for name in asked)}" if asked else ""
             what = f"{operation['summary']}{f'. Body: {body}' if body else ''}"
             rows.setdefault(operation["tags"][0], []).append(f"| `{method.upper()} {path}`{_plain(query)} | {what} |")
-    tables = (
-        ["", f"### {tag.capitalize()}", "", "| operation | what it does |", "|---|---|", *each]
-        for tag, each in rows.items()
-    )
-    return "\n".join(line for table in tables for line in table) + "\n\n"
+    head = "| operation | what it does |"
+    return "".join(f"\n### {tag.capitalize()}\n\n{table(head, each)}" for tag, each in rows.items()) + "\n"
 
 
 def _plain(query: str) -> str:

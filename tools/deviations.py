@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tools import markdown
+
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 5
 """There shall be no more of them."""
@@ -79,7 +81,7 @@ def collected(code: Iterable[Mark], tests: Iterable[Mark]) -> list[Deviation]:
 def table(entries: Iterable[Deviation]) -> str:
     """The entries as a table in Markdown."""
     rows = [f"| {one.name} | {_cell(one.texts[0])} | {_paths(one.code)} | {_paths(one.tests)} |" for one in entries]
-    return "\n".join(["| deviation | what differs, and why | code | tests |", "|---|---|---|---|", *rows]) + "\n"
+    return markdown.table("| deviation | what differs, and why | code | tests |", rows)
 
 
 def marks(folder: Path, but_not: str = "") -> Iterator[Mark]:

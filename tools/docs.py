@@ -8,10 +8,11 @@ A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 
+from groupcoord.client.consumer_settings import LEFT_OUT, ConsumerSettings
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS
 from groupcoord.config.property_definitions import BROKER, GROUP
@@ -19,7 +20,6 @@ from groupcoord.coordinator.classic.classic_group_state import COMMIT_ANSWERS, H
 from groupcoord.protocol.apis import APIS
 from groupcoord.protocol.errors import ErrorCode
 from tools import (
-    client,
     conformance,
     container,
     control,
@@ -35,35 +35,12 @@ from tools import (
     testing_api,
     trace,
 )
+from tools.markdown import table
 from tools.site import navigation
 from tools.story import tell
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = (
-    "README.md",
-    "docs/README.md",
-    "docs/apis.md",
-    "docs/brokers.md",
-    "docs/classic-groups.md",
-    "docs/client.md",
-    "docs/conformance.md",
-    "docs/consumer-groups.md",
-    "docs/control.md",
-    "docs/container.md",
-    "docs/deviations.md",
-    "docs/configuration.md",
-    "docs/faults.md",
-    "docs/glossary.md",
-    "docs/listeners.md",
-    "docs/pipeline.md",
-    "docs/playground.md",
-    "docs/producer.md",
-    "docs/scenarios.md",
-    "docs/simulation.md",
-    "docs/trace.md",
-    "docs/testing-api.md",
-    "docs/transactions.md",
-)
+FILES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -76,11 +53,7 @@ def apis() -> str:
         f"| {', '.join(word for field, word in named.items() if getattr(api, field))} | {'yes' if api.may_wait else ''} |"
         for api in APIS.values()
     ]
-    head = [
-        "| API | what it is for | key | versions | a request names | the answer may wait |",
-        "|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *rows]) + "\n"
+    return table("| API | what it is for | key | versions | a request names | the answer may wait |", rows)
 
 
 def classic_states() -> str:
@@ -91,8 +64,7 @@ def classic_states() -> str:
         f"| {_answer(HEARTBEAT_ANSWERS[state])} | {_answer(COMMIT_ANSWERS[state])} |"
         for state in GroupState
     ]
-    head = ["| state | what it is | leads to | answer to Heartbeat | answer to OffsetCommit |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *rows]) + "\n"
+    return table("| state | what it is | leads to | answer to Heartbeat | answer to OffsetCommit |", rows)
 
 
 def _answer(code: ErrorCode) -> str:
@@ -103,7 +75,7 @@ def stand_in_defaults() -> str:
     """Where a stand-in has other defaults than Kafka."""
     rows = [f"| `{row.name}` | `{row.value}` | always | {row.reason} |" for row in DEFAULTS]
     rows += [f"| `{row.name}` | `{row.value}` | with `--dev` | {row.reason} |" for row in DEV_DEFAULTS]
-    return "\n".join(["| property | default here | when | why |", "|---|---|---|---|", *rows]) + "\n"
+    return table("| property | default here | when | why |", rows)
 
 
 def consumer_group_properties() -> str:
@@ -116,15 +88,30 @@ def transaction_properties() -> str:
     return _properties("transaction.", "transactional.", "producer.id.")
 
 
+def client_settings() -> str:
+    """The settings of a consumer, with defaults and meanings."""
+    return _settings(ConsumerSettings)
+
+
+def client_settings_left_out() -> str:
+    """Settings that other clients have and this one refuses."""
+    return table("| setting | why it is not there |", (f"| `{name}` | {why} |" for name, why in LEFT_OUT.items()))
+
+
 def producer_settings() -> str:
     """The settings of a producer, Kafka's defaults, and what each means."""
-    meanings = sync_api.attribute_docs(ProducerConfig)
-    unset = {"delivery_timeout_ms": 120_000, "enable_idempotence": True}
+    return _settings(ProducerConfig, delivery_timeout_ms=120_000, enable_idempotence=True)
+
+
+def _settings(kind: type[ConsumerSettings | ProducerConfig], **unset: object) -> str:
+    """The fields of ``kind``; ``unset`` are the defaults of those that None stands for."""
+    meanings = sync_api.attribute_docs(kind)
     rows = [
-        f"| `{each.name}` | `{unset.get(each.name, each.default)}` | {meanings[each.name].replace('``', '`')} |"
-        for each in fields(ProducerConfig)
+        f"| `{each.name}` | {'' if each.default is MISSING else f'`{unset.get(each.name, each.default)}`'} "
+        f"| {' '.join(meanings[each.name].replace('``', '`').split())} |"
+        for each in fields(kind)
     ]
-    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
+    return table("| setting | default | meaning |", rows)
 
 
 def _properties(*prefixes: str) -> str:
@@ -133,7 +120,7 @@ def _properties(*prefixes: str) -> str:
         for name, row in sorted(BROKER.items())
         if row.documentation and name.startswith(prefixes)
     ]
-    return "\n".join(["| property | Kafka's default | meaning |", "|---|---|---|", *rows]) + "\n"
+    return table("| property | Kafka's default | meaning |", rows)
 
 
 def consumer_group_configs() -> str:
@@ -143,7 +130,7 @@ def consumer_group_configs() -> str:
         for name, row in sorted(GROUP.items())
         if name.startswith("consumer.")
     ]
-    return "\n".join(["| configuration | unless set | meaning |", "|---|---|---|", *rows]) + "\n"
+    return table("| configuration | unless set | meaning |", rows)
 
 
 def log_example() -> str:
@@ -154,8 +141,8 @@ def log_example() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "apis": apis,
     "classic-states": classic_states,
-    "client-settings": client.settings,
-    "client-settings-left-out": client.left_out,
+    "client-settings": client_settings,
+    "client-settings-left-out": client_settings_left_out,
     "consumer-group-configs": consumer_group_configs,
     "consumer-group-properties": consumer_group_properties,
     "conformance-apis": conformance.apis,
@@ -218,7 +205,7 @@ def fresh(text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Write, or with ``--check`` compare; returns the exit code."""
     stale = []
-    written = {ROOT / name: fresh((ROOT / name).read_text(encoding="utf-8")) for name in FILES}
+    written = {path: fresh(path.read_text(encoding="utf-8")) for path in FILES}
     written[sync_api.PATH] = sync_api.stub_text()
     written[control.DESCRIPTION] = control.description()
     for path, after in written.items():

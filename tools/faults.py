@@ -3,6 +3,7 @@
 from groupcoord.protocol.api_descriptor import RequestField
 from groupcoord.protocol.apis import APIS
 from groupcoord.testing.faults.actions import ACTION_TYPES, Damage
+from tools.markdown import table
 
 
 def actions() -> str:
@@ -14,7 +15,7 @@ def actions() -> str:
             argument = "; ".join(filter(None, [argument, "`broker_id`, `moment`: see below"]))
         where = "programs" if each.name in _FOR_PROGRAMS or (each.argument and each.argument.write is None) else "both"
         rows.append(f"| `{each.name}` | {argument} | {each.text} | {where} |")
-    return "\n".join(["| action | argument | what it does | in |", "|---|---|---|---|", *rows]) + "\n"
+    return table("| action | argument | what it does | in |", rows)
 
 
 _FOR_PROGRAMS = {"hold", "hold_answer"}
@@ -27,8 +28,8 @@ def fields() -> str:
     }
     rows = [f"| {name} | {' | '.join(map(_paths, of_api))} |" for name, of_api in places.items() if any(of_api)]
     others = [name for name, of_api in places.items() if not any(of_api)]
-    table = "\n".join(["| API | `group` | `member` | `topic` | `transactional_id` |", "|---|---|---|---|---|", *rows])
-    return f"{table}\n\nRequests of {', '.join(others)} have none of these fields.\n"
+    head = "| API | `group` | `member` | `topic` | `transactional_id` |"
+    return f"{table(head, rows)}\nRequests of {', '.join(others)} have none of these fields.\n"
 
 
 def damage() -> str:

@@ -1,12 +1,17 @@
-"""Finds headings, anchors and links in Markdown, by the rules of code hosts, to check and rewrite the pages of docs/."""
+"""Markdown: writes tables, and finds headings, anchors and links by the rules of code hosts, to check and rewrite docs/."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6}) +(.*?) *#*$")
 _LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _CODE = re.compile(r"(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", re.DOTALL)
+
+
+def table(head: str, rows: Iterable[str]) -> str:
+    """A table; ``head`` and each of ``rows`` are one line of it, ``| a | b |``."""
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) + "\n"
 
 
 def headings(text: str) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """Generates the tables of docs/simulation.md: actions, invariants, planted defects."""
 
-from collections.abc import Iterable
-
 from groupcoord.simulation import INVARIANTS, ActionKind
 from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
+from tools.markdown import table
 
 
 def actions() -> str:
@@ -16,20 +15,16 @@ def actions() -> str:
         "error": "an error of the log",
     }
     names |= {"coordinated": "the group or of transactions", "log": "`__consumer_offsets` or `__transaction_state`"}
-    return _table("| kind | effect |", (f"| `{kind.name}` | {kind.value.format(**names)} |" for kind in ActionKind))
+    return table("| kind | effect |", (f"| `{kind.name}` | {kind.value.format(**names)} |" for kind in ActionKind))
 
 
 def invariants() -> str:
     """Every invariant."""
     rows = (f"| `{each.name}` | {' '.join(str(each.__doc__).split())} |" for each in INVARIANTS)
-    return _table("| name | invariant |", rows)
+    return table("| name | invariant |", rows)
 
 
 def defects() -> str:
     """Every planted defect."""
     rows = (f"| `{each.name}` | {each.text} | `{each.found_by}` |" for each in PLANTED_DEFECTS.values())
-    return _table("| defect | effect | found by |", rows)
-
-
-def _table(head: str, rows: Iterable[str]) -> str:
-    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows]) + "\n"
+    return table("| defect | effect | found by |", rows)

@@ -17,6 +17,7 @@ from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.testing import Cluster
 from groupcoord.testing.trace import Trace, TracingLayer
 from groupcoord.testing.trace.file_format import TYPES, own_fields
+from tools.markdown import table
 from tools.story import Teller, enter, join, sync
 
 _CAUSES: Mapping[type[Any], str] = {
@@ -131,7 +132,7 @@ def causes() -> str:
         f"| `{kind.__name__}` | {words} | {', '.join(f'`{name}`' for name in kind._fields)} |"
         for kind, words in _CAUSES.items()
     ]
-    return "\n".join(["| type | what made it happen | fields |", "|---|---|---|", *rows]) + "\n"
+    return table("| type | what made it happen | fields |", rows)
 
 
 def events() -> str:
@@ -141,7 +142,7 @@ def events() -> str:
         hints = typing.get_type_hints(kind)
         fields = ", ".join(f"`{field}` {_type(hints[field])}" for field in own_fields(kind))
         rows.append(f"| `{name}` | {fields} |")
-    return "\n".join(["| event | fields |", "|---|---|", *rows]) + "\n"
+    return table("| event | fields |", rows)
 
 
 def _type(hint: Any) -> str:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 
 import groupcoord
+from tools.markdown import table
 
 SECTION = "reference.md"
 TITLE = "Python API"
@@ -37,10 +38,8 @@ def nav() -> list[object]:
 
 
 def _index() -> str:
-    rows = [
-        f"| [`{name}`]({_file(name).removeprefix('api/')}) | {_summary(path)} |\n" for name, path in names().items()
-    ]
-    return f"# {TITLE}\n\n`gc` is `groupcoord`: `import groupcoord as gc`.\n\n| name | what it is |\n|---|---|\n{''.join(rows)}"
+    rows = (f"| [`{name}`]({_file(name).removeprefix('api/')}) | {_summary(path)} |" for name, path in names().items())
+    return f"# {TITLE}\n\n`gc` is `groupcoord`: `import groupcoord as gc`.\n\n{table('| name | what it is |', rows)}"
 
 
 def _summary(path: str) -> str:
