@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -33,7 +32,9 @@ class RequestBody(BaseModel):
 
 
 class ResponseBody(BaseModel):
-    """A response body."""
+    """A response body; ``model_validate`` also takes an object with attributes of the same names."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class PartitionId(ResponseBody):
@@ -43,9 +44,14 @@ class PartitionId(ResponseBody):
     partition: int
 
 
-def partitions_of(found: Iterable[TopicPartition]) -> list[PartitionId]:
-    """``found``, sorted."""
+def _sorted_partitions(found: frozenset[TopicPartition] | list[object]) -> list[object]:
+    if isinstance(found, list):
+        return found
     return [PartitionId(topic=topic, partition=number) for topic, number in sorted(found)]
+
+
+Partitions = Annotated[list[PartitionId], BeforeValidator(_sorted_partitions)]
+"""A list of partitions; of a set of them, sorted."""
 
 
 # Errors.
@@ -330,11 +336,11 @@ class Member(ResponseBody):
     waits_in: str | None = Field(
         description="join or sync, while a JoinGroup or SyncGroup request of it waits in the broker"
     )
-    assigned: list[PartitionId]
+    assigned: Partitions
     epoch: int | None = Field(description="in a consumer group: its member epoch")
     state: str | None = Field(description="in a consumer group: STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS")
-    revoking: list[PartitionId] = Field(description="in a consumer group: the partitions that it has yet to revoke")
-    target: list[PartitionId] = Field(description="in a consumer group: its target assignment")
+    revoking: Partitions = Field(description="in a consumer group: the partitions that it has yet to revoke")
+    target: Partitions = Field(description="in a consumer group: its target assignment")
 
 
 class Group(ResponseBody):
@@ -411,7 +417,7 @@ class Transaction(ResponseBody):
     start_ms: int = Field(
         description="the start of the last transaction: milliseconds since 1970; -1 if there was none"
     )
-    partitions: list[PartitionId] = Field(
+    partitions: Partitions = Field(
         description="the partitions in the transaction that have no transaction marker of it yet"
     )
 

@@ -3,7 +3,7 @@ of unknown query parameters, waiting, and the documented error responses."""
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -91,6 +91,15 @@ WAITS = responses(503, 504)
 """The error responses of a wait: the broker ends, or the time is over."""
 TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 """The response is plain text."""
+
+
+def require_one_of(asked: Mapping[str, object]) -> str:
+    """The name of the only condition in ``asked`` that is given. Raises ProblemError for none and for several."""
+    given = [name for name, value in asked.items() if value]
+    if len(given) != 1:
+        wrong = f"{' and '.join(given)} do not go together" if given else "no condition is given"
+        raise ProblemError.of_field("query", f"{wrong}: one of {', '.join(asked)}")
+    return given[0]
 
 
 async def waited(cluster: ControlledCluster, wait: Coroutine[Any, Any, T]) -> T:

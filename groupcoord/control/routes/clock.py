@@ -8,21 +8,9 @@ from groupcoord.control.models import Advance, AdvanceToNext, Clock, Deadline
 from groupcoord.control.problem_documents import ProblemError
 from groupcoord.control.route_dependencies import BODY, CONFLICT, Target, router
 from groupcoord.control.routes.clusters import clock_of
-from groupcoord.testing.cluster_clock import PendingDeadline
 from groupcoord.testing.waiting import WaitTimeoutError
 
 clock = router("clock")
-
-
-def _answer(seen: PendingDeadline) -> Deadline:
-    return Deadline(
-        at_ms=seen.at_ms,
-        in_seconds=seen.in_seconds,
-        kind=seen.kind,
-        group=seen.group,
-        member=seen.member,
-        reason=seen.reason,
-    )
 
 
 @clock.get("/clock", summary="Show the clock")
@@ -39,7 +27,7 @@ async def list_deadlines(
     everything: Annotated[bool, Query(description="also those that concern no group")] = False,
 ) -> list[Deadline]:
     """Session timeouts and other timers, earliest first, each with its reason."""
-    return [_answer(each) for each in cluster.clock.deadlines(group=group, everything=everything)]
+    return [Deadline.model_validate(each) for each in cluster.clock.deadlines(group=group, everything=everything)]
 
 
 @clock.post("/clock/advance", summary="Advance a manual clock", responses=BODY | CONFLICT)
@@ -57,6 +45,7 @@ async def advance_to_next(cluster: Target, body: AdvanceToNext | None = None) ->
     body = body or AdvanceToNext()
     async with cluster.changing:
         try:
-            return _answer(await cluster.clock.advance_to_next(group=body.group, heartbeats=body.heartbeats))
+            passed = await cluster.clock.advance_to_next(group=body.group, heartbeats=body.heartbeats)
+            return Deadline.model_validate(passed)
         except WaitTimeoutError as nothing:
             raise ProblemError(409, str(nothing)) from nothing

@@ -32,7 +32,7 @@ def status_of(cluster: ControlledCluster) -> Status:
         name=cluster.name,
         state="up" if cluster.is_up else "stopped",
         address=cluster.address,
-        brokers=[Broker(id=each.id, address=each.address, rack=each.rack) for each in cluster.brokers.values()],
+        brokers=[Broker.model_validate(each) for each in cluster.brokers.values()],
         listeners=cluster.listener_addresses,
         clock=clock_of(cluster),
         topics=[name for name in cluster.topic_names() if not name.startswith("__")],

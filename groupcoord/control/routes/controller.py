@@ -10,21 +10,16 @@ from groupcoord.testing.cluster_controller import ControllerHandle
 controller = router("controller")
 
 
-def _answer(cluster: ControlledCluster) -> Controller:
-    seen = cluster.controller
-    return Controller(id=seen.id, state=seen.state, epoch=seen.epoch)
-
-
 async def _done(cluster: ControlledCluster, act: Callable[[ControllerHandle], Awaitable[None]]) -> Controller:
     async with cluster.changing:
         await act(cluster.controller)
-        return _answer(cluster)
+        return Controller.model_validate(cluster.controller)
 
 
 @controller.get("/controller", summary="Show the controller of the cluster")
 async def show_controller(cluster: Target) -> Controller:
     """Its state, and the epoch in which it was elected. A single broker is its own controller."""
-    return _answer(cluster)
+    return Controller.model_validate(cluster.controller)
 
 
 @controller.post("/controller/kill", summary="Kill the controller", responses=CONFLICT)

@@ -17,7 +17,6 @@ from groupcoord.control.models import (
     Offset,
     Offsets,
     Reason,
-    partitions_of,
 )
 from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import (
@@ -27,10 +26,10 @@ from groupcoord.control.route_dependencies import (
     Target,
     Timeout,
     partition_of,
+    require_one_of,
     router,
     waited,
 )
-from groupcoord.testing.group_handle import GroupDescription, MemberDescription
 from groupcoord.testing.in_process_group import ClusterGroup
 
 groups = router("groups")
@@ -38,49 +37,20 @@ groups = router("groups")
 GroupName = Annotated[str, Path(description="group.id")]
 
 
-def group_answer(seen: GroupDescription) -> Group:
-    """``seen`` as a response body."""
-    return Group(
-        group=seen.group,
-        type=seen.type,
-        state=seen.state,
-        protocol=seen.protocol,
-        leader=seen.leader,
-        generation=seen.generation,
-        epoch=seen.epoch,
-        assignment_epoch=seen.assignment_epoch,
-        members=[_member(each) for each in seen.members],
-    )
-
-
-def _member(seen: MemberDescription) -> Member:
-    return Member(
-        member_id=seen.member_id,
-        instance_id=seen.instance_id,
-        client_id=seen.client_id,
-        client_host=seen.client_host,
-        type=seen.type,
-        session_timeout_ms=seen.session_timeout_ms,
-        protocols=list(seen.protocols),
-        waits_in=seen.waits_in,
-        assigned=partitions_of(seen.assigned),
-        epoch=seen.epoch,
-        state=seen.state,
-        revoking=partitions_of(seen.revoking),
-        target=partitions_of(seen.target),
-    )
+def _answer(group: ClusterGroup) -> Group:
+    return Group.model_validate(group.description())
 
 
 @groups.get("/groups", summary="List the groups")
 async def list_groups(cluster: Target) -> list[Group]:
     """All groups, sorted by name."""
-    return [group_answer(cluster.group(name).description()) for name in cluster.group_names()]
+    return [_answer(cluster.group(name)) for name in cluster.group_names()]
 
 
 @groups.get("/groups/{group:name}", summary="Show a group")
 async def show_group(group: GroupName, cluster: Target) -> Group:
     """Its state and its members; the state is ``Dead`` if the group does not exist, as in Kafka."""
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.delete("/groups/{group:name}", status_code=204, summary="Delete a group", responses=CONFLICT)
@@ -92,7 +62,7 @@ async def delete_group(group: GroupName, cluster: Target) -> None:
 @groups.get("/groups/{group:name}/members", summary="List the members of a group")
 async def list_members(group: GroupName, cluster: Target) -> list[Member]:
     """Each with its assignment."""
-    return group_answer(cluster.group(group).description()).members
+    return _answer(cluster.group(group)).members
 
 
 @groups.get("/groups/{group:name}/offsets", summary="List the committed offsets of a group")
@@ -184,11 +154,7 @@ async def wait_group(
         "generation": generation is not None and stable is None,
         "epoch": epoch is not None and stable is None and reconciled is None,
     }
-    conditions = [name for name, is_asked in asked.items() if is_asked]
-    if len(conditions) != 1:
-        wrong = f"{' and '.join(conditions)} do not go together" if conditions else "no condition is given"
-        raise ProblemError.of_field("query", f"{wrong}: one of {', '.join(asked)}")
-    match conditions[0]:
+    match require_one_of(asked):
         case "stable":
             members = None if stable in (None, "any") else int(stable)
             wait = handle.wait_stable(members, generation=generation, epoch=epoch, timeout=timeout)
@@ -203,7 +169,7 @@ async def wait_group(
             wait = handle.wait_epoch(epoch or 0, timeout=timeout)
         case simple:
             wait = getattr(handle, f"wait_{simple}")(timeout=timeout)
-    return group_answer(await waited(cluster, wait))
+    return Group.model_validate(await waited(cluster, wait))
 
 
 async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Group:
@@ -211,7 +177,7 @@ async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Gro
     if not (offset.isascii() and offset.isdecimal()):
         raise ProblemError.of_field("committed", f"{text!r} is no TOPIC:PARTITION:OFFSET, such as orders:0:5")
     await group.wait_committed(*partition_of(partition, "committed"), int(offset), timeout=timeout)
-    return group_answer(group.description())
+    return _answer(group)
 
 
 # Acting.
@@ -225,7 +191,7 @@ async def _wait_committed(group: ClusterGroup, text: str, timeout: float) -> Gro
 async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
     """The member is named by member id, instance id or client id."""
     await cluster.group(group).remove_member(body.member)
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post(
@@ -234,7 +200,7 @@ async def remove_member(group: GroupName, body: MemberName, cluster: Target) -> 
 async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> Group:
     """The same happens as when its session timer expires."""
     await cluster.group(group).expire_member(body.member)
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post(
@@ -245,7 +211,7 @@ async def expire_member(group: GroupName, body: MemberName, cluster: Target) -> 
 async def fence_member(group: GroupName, body: InstanceId, cluster: Target) -> Group:
     """Another member takes over its group.instance.id."""
     await cluster.group(group).fence_member(body.instance_id)
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post(
@@ -254,7 +220,7 @@ async def fence_member(group: GroupName, body: InstanceId, cluster: Target) -> G
 async def force_rebalance(group: GroupName, cluster: Target, body: Reason | None = None) -> Group:
     """The members have to join again."""
     await cluster.group(group).force_rebalance((body or Reason()).reason)
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post("/groups/{group:name}/unload-coordinator", summary="Unload the coordinator of a group", responses=CONFLICT)
@@ -262,14 +228,14 @@ async def unload_coordinator(group: GroupName, cluster: Target) -> Group:
     """All groups of its partition of ``__consumer_offsets`` are unloaded: clients get NOT_COORDINATOR until the coordinator is
     loaded again."""
     await cluster.group(group).unload_coordinator()
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post("/groups/{group:name}/load-coordinator", summary="Load the coordinator of a group", responses=CONFLICT)
 async def load_coordinator(group: GroupName, cluster: Target) -> Group:
     """All groups of its partition are loaded from ``__consumer_offsets``."""
     await cluster.group(group).load_coordinator()
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))
 
 
 @groups.post(
@@ -281,4 +247,4 @@ async def move_coordinator(group: GroupName, body: NewCoordinator, cluster: Targ
     """All groups of its partition of ``__consumer_offsets`` move with it."""
     with wrong_argument("to"):
         await cluster.group(group).move_coordinator(body.to)
-    return group_answer(cluster.group(group).description())
+    return _answer(cluster.group(group))

@@ -4,38 +4,30 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from groupcoord.control.models import NewCoordinator, Transaction, partitions_of
-from groupcoord.control.problem_documents import ProblemError, wrong_argument
-from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, router, waited
-from groupcoord.testing.transaction_handle import TransactionDescription
+from groupcoord.control.models import NewCoordinator, Transaction
+from groupcoord.control.problem_documents import wrong_argument
+from groupcoord.control.route_dependencies import BODY, CONFLICT, WAITS, Target, Timeout, require_one_of, router, waited
+from groupcoord.testing.transaction_handle import ClusterTransaction
 
 transactions = router("transactions")
 
 TransactionalId = Annotated[str, Path(description="transactional.id")]
 
 
-def _answer(seen: TransactionDescription) -> Transaction:
-    return Transaction(
-        transactional_id=seen.transactional_id,
-        state=seen.state,
-        producer_id=seen.producer_id,
-        producer_epoch=seen.producer_epoch,
-        timeout_ms=seen.timeout_ms,
-        start_ms=seen.start_ms,
-        partitions=partitions_of(seen.partitions),
-    )
+def _answer(transaction: ClusterTransaction) -> Transaction:
+    return Transaction.model_validate(transaction.description())
 
 
 @transactions.get("/transactions", summary="List the transactional ids")
 async def list_transactions(cluster: Target) -> list[Transaction]:
     """Each with its transaction."""
-    return [_answer(cluster.transaction(name).description()) for name in cluster.transactional_ids()]
+    return [_answer(cluster.transaction(name)) for name in cluster.transactional_ids()]
 
 
 @transactions.get("/transactions/{transactional_id:name}", summary="Show a transactional id and its transaction")
 async def show_transaction(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """The state is ``Dead`` if the id does not exist."""
-    return _answer(cluster.transaction(transactional_id).description())
+    return _answer(cluster.transaction(transactional_id))
 
 
 @transactions.get(
@@ -64,19 +56,16 @@ async def wait_transaction(
     """A long poll: the response comes when the condition holds. Give exactly one condition."""
     handle = cluster.transaction(transactional_id)
     asked = {"state": state, "ongoing": ongoing, "committed": committed, "aborted": aborted}
-    conditions = [name for name, value in asked.items() if value]
-    if len(conditions) != 1:
-        wrong = f"{' and '.join(conditions)} do not go together" if conditions else "no condition is given"
-        raise ProblemError.of_field("query", f"{wrong}: one of {', '.join(asked)}")
+    require_one_of(asked)
     if state:
-        with wrong_argument("state"):
-            wait = handle.wait_state(*state, timeout=timeout)
-            return _answer(await waited(cluster, wait))
-    if ongoing:
-        topics = () if ongoing == "any" else ongoing.split(",")
-        return _answer(await waited(cluster, handle.wait_ongoing(*topics, timeout=timeout)))
-    wait = handle.wait_committed(timeout=timeout) if committed else handle.wait_aborted(timeout=timeout)
-    return _answer(await waited(cluster, wait))
+        wait = handle.wait_state(*state, timeout=timeout)
+    elif ongoing:
+        wait = handle.wait_ongoing(*(() if ongoing == "any" else ongoing.split(",")), timeout=timeout)
+    else:
+        wait = handle.wait_committed(timeout=timeout) if committed else handle.wait_aborted(timeout=timeout)
+    with wrong_argument("state"):
+        seen = await waited(cluster, wait)
+    return Transaction.model_validate(seen)
 
 
 @transactions.post(
@@ -86,7 +75,7 @@ async def abort_transaction(transactional_id: TransactionalId, cluster: Target) 
     """As when its timeout expires, the producer is fenced. ``wait?aborted=true`` waits until every partition has its
     transaction marker."""
     await cluster.transaction(transactional_id).abort()
-    return _answer(cluster.transaction(transactional_id).description())
+    return _answer(cluster.transaction(transactional_id))
 
 
 @transactions.post(
@@ -97,7 +86,7 @@ async def abort_transaction(transactional_id: TransactionalId, cluster: Target) 
 async def unload_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """All ids of its partition of ``__transaction_state`` are unloaded."""
     await cluster.transaction(transactional_id).unload_coordinator()
-    return _answer(cluster.transaction(transactional_id).description())
+    return _answer(cluster.transaction(transactional_id))
 
 
 @transactions.post(
@@ -108,7 +97,7 @@ async def unload_transaction_coordinator(transactional_id: TransactionalId, clus
 async def load_transaction_coordinator(transactional_id: TransactionalId, cluster: Target) -> Transaction:
     """All ids of its partition are loaded from ``__transaction_state``."""
     await cluster.transaction(transactional_id).load_coordinator()
-    return _answer(cluster.transaction(transactional_id).description())
+    return _answer(cluster.transaction(transactional_id))
 
 
 @transactions.post(
@@ -122,4 +111,4 @@ async def move_transaction_coordinator(
     """All ids of its partition of ``__transaction_state`` move with it."""
     with wrong_argument("to"):
         await cluster.transaction(transactional_id).move_coordinator(body.to)
-    return _answer(cluster.transaction(transactional_id).description())
+    return _answer(cluster.transaction(transactional_id))
