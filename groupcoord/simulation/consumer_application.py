@@ -6,7 +6,7 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import CommitFailedError, RebalanceInProgressError
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.group_member import GroupMember
-from groupcoord.client.member.metadata_and_commit_requests import commit_errors, offset_commit_request
+from groupcoord.client.member.metadata_and_commit_requests import offset_commit_request, partition_errors
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue
@@ -168,7 +168,7 @@ class ConsumerApplication:
         )
 
         def on_response(response: Any) -> None:
-            for code in dict.fromkeys(commit_errors(response).values()):
+            for code in dict.fromkeys(partition_errors(response).values()):
                 actions = host.membership.commit_answered(code, generation, self._event_queue.now_ms)
                 host.execute_actions(actions)
             done()

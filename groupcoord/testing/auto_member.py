@@ -20,10 +20,10 @@ from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
     MetadataSnapshot,
-    commit_errors,
     metadata_request,
     metadata_snapshot,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Answered, Event
@@ -314,7 +314,7 @@ class AutoMember(ActionExecutor):
             if response is None:
                 failed()
                 return
-            codes = commit_errors(response)
+            codes = partition_errors(response)
             for code in dict.fromkeys(codes.values()):
                 self.execute_actions(self.membership.commit_answered(code, sent, self._now_ms()))
             done(codes)

@@ -12,8 +12,8 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
-    commit_errors,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState
@@ -306,9 +306,9 @@ class GroupHandle(ABC):
         """
         request = offset_commit(self.name, offsets)
         answer = await self._ask_coordinator(
-            request, newest=OFFSET_COMMIT_BY_NAME, codes=lambda said: commit_errors(said).values()
+            request, newest=OFFSET_COMMIT_BY_NAME, codes=lambda said: partition_errors(said).values()
         )
-        await self._check(commit_errors(answer))
+        await self._check(partition_errors(answer))
 
     async def delete_offsets(self, *partitions: TopicPartition) -> None:
         """Delete the committed offsets of ``partitions``, such as ``("orders", 0)``; it is no error if none is committed.
@@ -320,7 +320,7 @@ class GroupHandle(ABC):
         answer: OffsetDeleteResponse = await self._ask_coordinator(request, codes=lambda said: [said.error_code])
         if answer.error_code:
             raise await self._refusal("no offset is deleted", answer.error_code)
-        await self._check(deletion_errors(answer))
+        await self._check(partition_errors(answer))
 
     async def delete(self) -> None:
         """Delete the group, and its offsets. Raises ValueError if it has members or does not exist."""
@@ -396,15 +396,6 @@ def offset_deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetD
         for topic, each in groupby(sorted(set(found)), key=lambda partition: partition[0])
     )
     return OffsetDeleteRequest(group_id=group, topics=topics)
-
-
-def deletion_errors(response: OffsetDeleteResponse) -> dict[TopicPartition, ErrorCode]:
-    """The error code of each partition."""
-    return {
-        (topic.name, each.partition_index): ErrorCode(each.error_code)
-        for topic in response.topics
-        for each in topic.partitions
-    }
 
 
 def _check_partitions(partitions: Iterable[object]) -> None:

@@ -26,8 +26,8 @@ from groupcoord.assignors import (
 from groupcoord.client.member.join_protocols import join_protocols
 from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
-    commit_errors,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
@@ -166,7 +166,7 @@ class ManualMember:
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """OffsetCommit; the result has the error code of each partition."""
         request = offset_commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
-        return self._requests.ask(request, commit_errors, version=OFFSET_COMMIT_BY_NAME)
+        return self._requests.ask(request, partition_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def leave(self, reason: str | None = None) -> "asyncio.Future[ErrorCode]":
         """LeaveGroup; the result is the error code for this member."""

@@ -19,8 +19,8 @@ from functools import partial
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
-    commit_errors,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH
 from groupcoord.protocol.apis.consumer_group_heartbeat import TopicPartitions
@@ -123,7 +123,7 @@ class ManualConsumer:
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """OffsetCommit with its member id and epoch; the result has the error code of each partition."""
         request = offset_commit_request(self.group, self.epoch, self.member_id, self.instance_id, offsets)
-        return self._requests.ask(request, commit_errors, version=OFFSET_COMMIT_BY_NAME)
+        return self._requests.ask(request, partition_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def vanish(self) -> None:
         """Disappear without leaving the group, as in a crash: pending futures are cancelled."""

@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
+from groupcoord.client.member.metadata_and_commit_requests import partition_errors
 from groupcoord.client.producer.record_arguments import require_bytes
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
@@ -36,7 +37,6 @@ from groupcoord.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
     TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_request_sender import ManualRequestSender
@@ -221,7 +221,7 @@ class ManualProducer:
         )
         version = _VERSIONS[self.version].txn_offset_commit
         return self._requests.ask(
-            request, _committed, version=version, to=partial(self._connection.ask_coordinator, group)
+            request, partition_errors, version=version, to=partial(self._connection.ask_coordinator, group)
         )
 
     def end(self, *, commit: bool = True) -> "asyncio.Future[EndTxnResponse]":
@@ -260,12 +260,4 @@ def _added(response: AddPartitionsToTxnResponse) -> dict[TopicPartition, ErrorCo
         (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
         for topic in (*response.results_by_topic_v3_and_below, *by_transaction)
         for each in topic.results_by_partition
-    }
-
-
-def _committed(response: TxnOffsetCommitResponse) -> dict[TopicPartition, ErrorCode]:
-    return {
-        (topic.name, each.partition_index): ErrorCode(each.error_code)
-        for topic in response.topics
-        for each in topic.partitions
     }

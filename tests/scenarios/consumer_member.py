@@ -8,8 +8,8 @@ from typing import Any
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.metadata_and_commit_requests import (
     OFFSET_COMMIT_BY_NAME,
-    commit_errors,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
@@ -107,7 +107,7 @@ class ConsumerMember:
         """Send OffsetCommit, with its epoch or another one."""
         sent = self.epoch if epoch is None else epoch
         request = offset_commit_request(self.group, sent, self.member_id, self.instance_id, offsets)
-        return commit_errors(await self.cluster.ask_coordinator(self.group, request, limit=version))
+        return partition_errors(await self.cluster.ask_coordinator(self.group, request, limit=version))
 
     async def committed(self, partition: TopicPartition, *, epoch: int | None = None) -> tuple[ErrorCode, int | None]:
         """Send OffsetFetch, with its epoch or another one; returns the error of the group, and the offset if there is

@@ -3,10 +3,10 @@
 import pytest
 
 from groupcoord.client.member.metadata_and_commit_requests import (
-    commit_errors,
     metadata_request,
     metadata_snapshot,
     offset_commit_request,
+    partition_errors,
 )
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopicResult
 from groupcoord.protocol.apis.create_topics import CreatableTopicResult
@@ -89,4 +89,4 @@ def test_each_partition_has_its_code() -> None:
         OffsetCommitResponsePartition(partition_index=1, error_code=ErrorCode.REBALANCE_IN_PROGRESS),
     )
     response = OffsetCommitResponse(topics=(OffsetCommitResponseTopic(name="a", partitions=partitions),))
-    assert commit_errors(response) == {("a", 0): ErrorCode.NONE, ("a", 1): ErrorCode.REBALANCE_IN_PROGRESS}
+    assert partition_errors(response) == {("a", 0): ErrorCode.NONE, ("a", 1): ErrorCode.REBALANCE_IN_PROGRESS}

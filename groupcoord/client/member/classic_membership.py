@@ -24,8 +24,6 @@ from groupcoord.client.member.context import (
     Generation,
     MemberContext,
     MemberState,
-    callback_failed,
-    in_order,
     shortened,
 )
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
@@ -324,20 +322,12 @@ class Shutdown:
         member = self._member
         lost = member.has_no_generation or member.rebalancing
         news = a.CallbackKind.LOST if lost else a.CallbackKind.REVOKED
-        partitions = in_order(member.owned)
 
-        def returned(error: Exception | None) -> None:
+        def returned() -> None:
             self.callback_running = False
-            member.emit(e.PartitionsTold, news=news.value, partitions=partitions)
-            member.owned = frozenset()
-            member.add_action(a.SetOwned(member.owned))
-            if error is not None:
-                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
 
         self.callback_running = True
-        member.start_action(
-            lambda ticket: a.InvokeCallback(ticket, news, partitions), lambda _: returned(None), returned
-        )
+        member.give_up(news, returned)
 
     def leave_group(self, reason: str) -> None:
         """Send LeaveGroup, unless the member is static, has no member id, or knows no coordinator."""

@@ -131,16 +131,8 @@ class RebalanceProgress:
         done: Callable[[Exception | None], None],
     ) -> None:
         """Call a callback of the user; then ``done`` is called with the exception that it raised, or None."""
-        member = self._member
         self.phase = phase
-
-        def returned(error: Exception | None) -> None:
-            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
-            done(error)
-
-        self.ticket = member.start_action(
-            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
-        )
+        self.ticket = self._member.invoke_callback(news, partitions, done)
 
     def handle_error(self, request: str, code: ErrorCode, reaction: ErrorReaction) -> None:
         """React to an error code."""
@@ -235,7 +227,7 @@ class Revocation:
             member.owned -= partitions
             member.add_action(a.SetOwned(member.owned))
             if error is not None:
-                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
+                member.raise_callback_error(news, error)
             self._done()
 
         self._progress.invoke_callback(RebalancePhase.REVOKING_BEFORE_JOIN, news, partitions, returned)

@@ -20,7 +20,6 @@ Sources: ``AbstractMembershipManager``, ``ConsumerMembershipManager``.
 
 from collections.abc import Callable, Iterable
 
-from groupcoord.assignors import TopicPartition
 from groupcoord.client import error_reactions
 from groupcoord.client.client_errors import BrokerError, ClientError, CommitFailedError
 from groupcoord.client.error_reactions import ErrorReaction
@@ -37,7 +36,7 @@ from groupcoord.client.member.consumer_heartbeat import (
     LocalAssignment,
 )
 from groupcoord.client.member.consumer_reconciliation import Reconciliation
-from groupcoord.client.member.context import NO_GENERATION, Generation, callback_failed, in_order
+from groupcoord.client.member.context import NO_GENERATION, Generation
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
@@ -315,7 +314,7 @@ class ConsumerMembership(GroupMember):
         if member.owned and (member.state in _GIVES_UP or self._closing is not None or self._unsubscribing is not None):
             may_call = member.user_present or self._unsubscribing is not None  # the user polls, or called unsubscribe
             if may_call:
-                self._give_up(member.owned)
+                self._give_up()
             return may_call
         if member.state is ConsumerMemberState.FATAL and not self._raised and self._failure is not None:
             self._raised = True
@@ -334,24 +333,17 @@ class ConsumerMembership(GroupMember):
             member.state = ConsumerMemberState.JOINING
         return joins
 
-    def _give_up(self, partitions: frozenset[TopicPartition]) -> None:
+    def _give_up(self) -> None:
         """Call the callback for all that the member owns."""
         member = self._member
         in_group = member.state is ConsumerMemberState.PREPARE_LEAVING and member.epoch > 0
         news = a.CallbackKind.REVOKED if in_group else a.CallbackKind.LOST
 
-        def returned(error: Exception | None) -> None:
+        def returned() -> None:
             self._releasing = False
-            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
-            member.owned = frozenset()
-            member.add_action(a.SetOwned(member.owned))
-            if error is not None:
-                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
 
         self._releasing = True
-        member.start_action(
-            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
-        )
+        member.give_up(news, returned)
 
     def _unsubscribed(self, reason: str) -> None:
         """All partitions are given up: leave the group if the member is in it, and return to the state before joining."""

@@ -18,7 +18,7 @@ from groupcoord.client.member.consumer_heartbeat import (
     ConsumerMemberState,
     LocalAssignment,
 )
-from groupcoord.client.member.context import callback_failed, in_order
+from groupcoord.client.member.context import in_order
 from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 
 
@@ -223,13 +223,10 @@ class Reconciliation:
 
         def returned(error: Exception | None) -> None:
             self._phase = ReconciliationPhase.IDLE
-            member.emit(e.PartitionsTold, news=news.value, partitions=in_order(partitions))
             if error is None:
                 done()
             else:
                 self._failed = True
-                member.add_action(a.RaiseError(callback_failed(news, error), final=False))
+                member.raise_callback_error(news, error)
 
-        member.start_action(
-            lambda ticket: a.InvokeCallback(ticket, news, in_order(partitions)), lambda _: returned(None), returned
-        )
+        member.invoke_callback(news, partitions, returned)

@@ -113,6 +113,36 @@ class MemberActions(ABC):
         self.add_action(make(self._tickets))
         return self._tickets
 
+    def invoke_callback(
+        self, news: a.CallbackKind, partitions: frozenset[TopicPartition], done: Callable[[Exception | None], None]
+    ) -> int:
+        """Call a callback of the user, and return the ticket; ``done`` is called with the exception that it raised, or None."""
+        ordered = in_order(partitions)
+
+        def returned(error: Exception | None) -> None:
+            self.emit(e.PartitionsTold, news=news.value, partitions=ordered)
+            done(error)
+
+        return self.start_action(
+            lambda ticket: a.InvokeCallback(ticket, news, ordered), lambda _: returned(None), returned
+        )
+
+    def give_up(self, news: a.CallbackKind, done: Callable[[], None]) -> None:
+        """Call a callback of the user for all owned partitions; when it returns, call ``done``, and own none of them."""
+
+        def returned(error: Exception | None) -> None:
+            done()
+            self.owned = frozenset()
+            self.add_action(a.SetOwned(self.owned))
+            if error is not None:
+                self.raise_callback_error(news, error)
+
+        self.invoke_callback(news, self.owned, returned)
+
+    def raise_callback_error(self, news: a.CallbackKind, error: Exception) -> None:
+        """Raise to the user what its callback raised; the member goes on."""
+        self.add_action(a.RaiseError(callback_failed(news, error), final=False))
+
     def is_pending(self, ticket: int) -> bool:
         """Is the result of ``ticket`` still awaited?"""
         return ticket in self._pending

@@ -15,6 +15,8 @@ from groupcoord.protocol.apis.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from groupcoord.protocol.apis.offset_delete import OffsetDeleteResponse
+from groupcoord.protocol.apis.txn_offset_commit import TxnOffsetCommitResponse
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -107,7 +109,9 @@ def offset_commit_request(
     )
 
 
-def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, ErrorCode]:
+def partition_errors(
+    response: OffsetCommitResponse | OffsetDeleteResponse | TxnOffsetCommitResponse,
+) -> dict[TopicPartition, ErrorCode]:
     """The error code of each partition."""
     return {
         (topic.name, each.partition_index): ErrorCode(each.error_code)
