@@ -136,10 +136,6 @@ class LogValidator:
         self.settings = settings
         self.partition = partition
 
-    def validate(self, records: bytes, offset: int, leader_epoch: int, now_ms: int) -> StampedBatch:
-        """Validate the first batch in ``records``, and place it at ``offset``. Raises BatchError."""
-        return self.check(records, now_ms).placed(offset, leader_epoch, now_ms)
-
     def check(self, records: bytes, now_ms: int) -> CheckedBatch:
         """Validate the first batch in ``records``, independent of its offset. Raises BatchError.
 

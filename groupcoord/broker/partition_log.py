@@ -74,14 +74,13 @@ class LogOffsetMetadata(NamedTuple):
 class FetchDataInfo(NamedTuple):
     """The result of a read, without a copy of the data: ``length`` bytes of ``segment`` from ``start`` on.
 
-    ``cut_short``: the batch at the offset is larger than the limit of bytes, so that nothing is returned. ``aborted`` are the
-    aborted transactions that overlap the data, in the order of their markers; None with read_uncommitted.
+    ``aborted`` are the aborted transactions that overlap the data, in the order of their markers; None with read_uncommitted,
+    and if nothing is returned because the batch at the offset is larger than the limit of bytes.
     """
 
     start: LogOffsetMetadata
     segment: Segment | None
     length: int
-    cut_short: bool
     aborted: Sequence[AbortedTransaction] | None = None
 
     def data(self) -> bytes:
@@ -359,21 +358,21 @@ class PartitionLog:
             end = self.end_position
         if offset >= end.offset:
             position = end if offset == end.offset else self._position_of(offset)
-            return FetchDataInfo(position, None, 0, cut_short=False, aborted=() if committed_only else None)
+            return FetchDataInfo(position, None, 0, aborted=() if committed_only else None)
         place = self._find(offset)
         if place is None:
-            return FetchDataInfo(self.end_position, None, 0, cut_short=False)
+            return FetchDataInfo(self.end_position, None, 0)
         segment, found = place
         if max_bytes < 0:
             raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_bytes} for log read")
         start = LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
         allowed = max(max_bytes, found.header.size) if at_least_one else max_bytes
         if 0 < allowed < found.header.size:
-            return FetchDataInfo(start, segment, 0, cut_short=True)
+            return FetchDataInfo(start, segment, 0)
         limit = end.byte if segment.base_offset == end.segment else segment.size
         length = min(limit - found.position, allowed)
         aborted = self._aborted_in(segment, offset, found.position + length) if committed_only else None
-        return FetchDataInfo(start, segment, length, cut_short=False, aborted=aborted)
+        return FetchDataInfo(start, segment, length, aborted=aborted)
 
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
         for segment in self._segments[self._segment_index(offset) :]:

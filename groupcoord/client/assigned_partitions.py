@@ -60,7 +60,6 @@ class PartitionState:
     """The preferred read replica: a follower that is nearer than the leader (KIP-392)."""
     high_watermark: int | None = None
     last_stable_offset: int | None = None
-    log_start: int | None = None
 
     @property
     def in_flight(self) -> bool:

@@ -287,7 +287,6 @@ class Fetcher:
     def _store(self, state: PartitionState, data: PartitionData) -> None:
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
-        state.log_start = data.log_start_offset
         if data.preferred_read_replica >= 0:
             state.read_replica = data.preferred_read_replica
             return

@@ -68,9 +68,9 @@ class GroupCoordinator:
         new_uuid: Callable[[], str],
         topics: TopicsView,
         now_ms: int,
-        brokers: BrokersView | None = None,
+        config_of: Callable[[str], ConsumerGroupConfig],
         max_batch_bytes: Callable[[int], int] = lambda _: DEFAULT_MAX_BATCH_BYTES,
-        config_of: Callable[[str], ConsumerGroupConfig] | None = None,
+        brokers: BrokersView | None = None,
     ) -> None:
         self.config = config
         self.timers = Timers()
@@ -80,17 +80,10 @@ class GroupCoordinator:
         self._topics = topics
 
         subscribed = SubscribedTopics(topics)
-        of_all = ConsumerGroupConfig(
-            config.group_consumer_session_timeout_ms,
-            config.group_consumer_heartbeat_interval_ms,
-            config.group_consumer_assignment_interval_ms,
-        )
 
         def new_machine(partition: int, timers: ShardTimers, undo: UndoRecorder) -> GroupCoordinatorShard:
             groups = GroupTable(undo)
-            context = GroupContext(
-                self.config, timers, new_uuid, undo, subscribed, config_of or (lambda _: of_all), groups
-            )
+            context = GroupContext(self.config, timers, new_uuid, undo, subscribed, config_of, groups)
             return GroupCoordinatorShard(partition, context)
 
         settings = AppendSettings(

@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 
 
 def validate(data: bytes, offset: int = 0, **settings: Any) -> StampedBatch:
-    return LogValidator(LogConfig(**settings), "orders-0").validate(data, offset, 0, NOW_MS)
+    return LogValidator(LogConfig(**settings), "orders-0").check(data, NOW_MS).placed(offset, 0, NOW_MS)
 
 
 def refused(data: bytes, **settings: Any) -> tuple[ErrorCode, str]:

@@ -124,7 +124,7 @@ class TestSegments:
 class TestReading:
     def test_an_empty_log_has_nothing_to_read(self) -> None:
         read = log().read(0, 100, at_least_one=True)
-        assert (read.data(), read.start, read.cut_short) == (b"", LogOffsetMetadata(0, 0, 0), False)
+        assert (read.data(), read.start) == (b"", LogOffsetMetadata(0, 0, 0))
 
     @pytest.mark.parametrize("offset", [-1, 4])
     def test_an_offset_outside_is_out_of_range(self, offset: int) -> None:
@@ -151,10 +151,10 @@ class TestReading:
         read = filled(3).read(1, 10, at_least_one=True)
         assert offsets(read.data()) == [1]
 
-    @pytest.mark.parametrize(("max_bytes", "cut_short"), [(0, False), (1, True), (SIZE - 1, True)])
-    def test_and_not_at_all_otherwise(self, max_bytes: int, cut_short: bool) -> None:
+    @pytest.mark.parametrize("max_bytes", [0, 1, SIZE - 1])
+    def test_and_not_at_all_otherwise(self, max_bytes: int) -> None:
         read = filled(3).read(1, max_bytes, at_least_one=False)
-        assert (read.data(), read.cut_short, read.start) == (b"", cut_short, LogOffsetMetadata(1, 0, SIZE))
+        assert (read.data(), read.start) == (b"", LogOffsetMetadata(1, 0, SIZE))
 
     def test_a_read_stays_in_one_segment(self) -> None:
         made = filled(5, **SEGMENTED)

@@ -232,7 +232,7 @@ class TestReadingWhatIsCommitted:
     def test_a_batch_that_is_cut_short_tells_of_nothing(self) -> None:
         made = log(batch(b"a"))
         read = made.read(0, 5, at_least_one=False, committed_only=True)
-        assert (read.cut_short, read.aborted) == (True, None)
+        assert (read.length, read.aborted) == (0, None)
         assert made.read(0, 0, at_least_one=False, committed_only=True).aborted == []
 
     def test_a_deleted_beginning_is_still_told(self) -> None:

@@ -15,6 +15,7 @@ from groupcoord.core.events import AdminAction
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from tests.cluster.gated import Bench
+from tests.coordinator.topics import kafkas_defaults
 
 TIMEOUT_MS = 5_000
 LOGS_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE)
@@ -108,7 +109,8 @@ class History:
     def replayed(self, partition: int) -> Any:
         """A shard that was read from the log."""
         config = CoordinatorConfig(offsets_topic_num_partitions=2)
-        other = GroupCoordinator(config, new_uuid=str, topics=TopicsOfBroker(self.bench.node.broker), now_ms=0)
+        topics = TopicsOfBroker(self.bench.node.broker)
+        other = GroupCoordinator(config, new_uuid=str, topics=topics, now_ms=0, config_of=kafkas_defaults)
         ctx = HandlerContext(0, AdminAction("the test"))
         loading = other.runtime.load(partition, ctx)
         loading.apply([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])

@@ -2,20 +2,18 @@
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.config import CoordinatorConfig
-from groupcoord.coordinator.group import ConsumerGroupConfig, GroupContext, GroupTable
+from groupcoord.coordinator.group import GroupContext, GroupTable
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
 from groupcoord.coordinator.topics_view import SubscribedTopics
 from groupcoord.core.timers import Timers
-from tests.coordinator.topics import Topics
+from tests.coordinator.topics import Topics, kafkas_defaults
 
 
 def bare_group(group_id: str = "g", now_ms: int = 0) -> ClassicGroup:
     """An empty group that no coordinator has; its timers do not fire."""
     timers = ShardTimers(Timers(), lambda *_: None)
     undo = UndoRecorder()
-    of_consumers = ConsumerGroupConfig(45_000, 5_000, 1_000)
-    context = GroupContext(
-        CoordinatorConfig(), timers, str, undo, SubscribedTopics(Topics({})), lambda _: of_consumers, GroupTable(undo)
-    )
+    topics = SubscribedTopics(Topics({}))
+    context = GroupContext(CoordinatorConfig(), timers, str, undo, topics, kafkas_defaults, GroupTable(undo))
     return ClassicGroup(group_id, now_ms, context)

@@ -1,8 +1,10 @@
-"""The topic metadata for a coordinator under test."""
+"""The topic metadata and the configs of consumer groups for a coordinator under test."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+
+from groupcoord.coordinator.group import ConsumerGroupConfig
 
 
 class Topics:
@@ -44,3 +46,8 @@ class Topics:
 
     def topic_name(self, topic_id: uuid.UUID) -> str | None:
         return next((name for name, known in self.ids.items() if known == topic_id), None)
+
+
+def kafkas_defaults(_group: str) -> ConsumerGroupConfig:
+    """The configs of any consumer group, as Kafka has them."""
+    return ConsumerGroupConfig(45_000, 5_000, 1_000)

@@ -44,7 +44,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
 from tests.coordinator.invariants import Watch
 from tests.coordinator.stored_log import log_of, read_into
-from tests.coordinator.topics import Topics
+from tests.coordinator.topics import Topics, kafkas_defaults
 
 E = TypeVar("E", bound=Event)
 
@@ -140,7 +140,7 @@ class World:
             new_uuid=new_uuid or (lambda: str(next(ids))),
             topics=self.topics,
             now_ms=now_ms,
-            config_of=config_of,
+            config_of=config_of or kafkas_defaults,
         )
         self.asked: list[Asked] = []
         self.effects: list[Effect] = []

@@ -47,7 +47,7 @@ def answers(log: PartitionLog) -> list[object]:
     found += [log.offset_for_timestamp(at_ms) for at_ms in times]
     for offset in range(log.log_start_offset, log.log_end_offset + 1, 2):
         read = log.read(offset, 150, at_least_one=True)
-        found += [read.start, read.data(), read.cut_short]
+        found += [read.start, read.data()]
     return found
 
 

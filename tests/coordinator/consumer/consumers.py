@@ -42,9 +42,9 @@ class ConsumerWorld(World):
     def __init__(self, *, of_group: Mapping[str, ConsumerGroupConfig] | None = None, **config: Any) -> None:
         ids = itertools.count(1)
         broker = ConsumerGroupConfig(
-            config.get("group_consumer_session_timeout_ms", 45_000),
-            config.get("group_consumer_heartbeat_interval_ms", 5_000),
-            config.setdefault("group_consumer_assignment_interval_ms", 0),
+            config.pop("group_consumer_session_timeout_ms", 45_000),
+            config.pop("group_consumer_heartbeat_interval_ms", 5_000),
+            config.pop("group_consumer_assignment_interval_ms", 0),
         )
         self.configs = dict(of_group or {})
         super().__init__(

@@ -18,6 +18,7 @@ from groupcoord.protocol import messages as m
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumers import Consumer, ConsumerWorld, offer
+from tests.coordinator.topics import kafkas_defaults
 from tests.coordinator.world import Member
 
 GROUPS = ("g", "h")
@@ -148,7 +149,7 @@ class History:
     def replayed(self) -> GroupCoordinator:
         """A coordinator that has read the log."""
         w = self.world
-        other = GroupCoordinator(w.config, new_uuid=str, topics=w.topics, now_ms=w.now_ms)
+        other = GroupCoordinator(w.config, new_uuid=str, topics=w.topics, now_ms=w.now_ms, config_of=kafkas_defaults)
         ctx = HandlerContext(w.now_ms, AdminAction("the test"))
         loading = other.runtime.load(0, ctx)
         loading.apply(w.logged(0))
