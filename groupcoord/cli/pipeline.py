@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
-from groupcoord.cli.option_types import is_number, listen_address
+from groupcoord.cli.option_types import listen_address, whole_number
 from groupcoord.page.html_embedding import PageNotBuiltError, built_page
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S
@@ -114,7 +114,7 @@ sources
     )
     parser.add_argument(
         "--details",
-        type=_details,
+        type=whole_number(f"{{text!r}} is no number of groups from 1 to {_MOST_DETAILS}", 1, _MOST_DETAILS),
         default=DETAILED,
         metavar="N",
         help=f"give the N groups with the most trouble a section in the report (default: {DETAILED}; at most {_MOST_DETAILS})",
@@ -128,7 +128,13 @@ def _configure_generate(parser: argparse.ArgumentParser) -> None:
 Generate the log of a cluster of 400 groups, which commit and rebalance, and
 sometimes have rebalance storms. The same seed always gives the same log."""
     parser.set_defaults(action=_generate)
-    parser.add_argument("--records", required=True, type=_count, metavar="N", help="number of records")
+    parser.add_argument(
+        "--records",
+        required=True,
+        type=whole_number(f"{{text!r}} is no number of records up to {MOST_RECORDS:,}", 1, MOST_RECORDS),
+        metavar="N",
+        help="number of records",
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="seed of the random numbers (default: 1)")
     parser.add_argument("--out", required=True, metavar="DIR", help="where to write; must not exist")
     parser.add_argument(
@@ -263,24 +269,12 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _count(text: str) -> int:
-    if not is_number(text, MOST_RECORDS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of records up to {MOST_RECORDS:,}")
-    return int(text)
-
-
 def _time(text: str) -> datetime:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T12:00:00") from None
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when
-
-
-def _details(text: str) -> int:
-    if not is_number(text, _MOST_DETAILS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of groups from 1 to {_MOST_DETAILS}")
-    return int(text)
 
 
 def _window(text: str) -> str:
@@ -431,13 +425,13 @@ it was, and every record is in the tables exactly once."""
     metrics = parser.add_argument_group("metrics")
     metrics.add_argument(
         "--metrics",
-        type=_listen_address,
+        type=listen_address("{text!r} is no address such as 127.0.0.1:9308"),
         metavar="ADDRESS:PORT",
         help="serve metrics for Prometheus at this address, such as 127.0.0.1:9308; port 0 is any free port, which is printed",
     )
     metrics.add_argument(
         "--metrics-limit",
-        type=_metrics_limit,
+        type=whole_number(f"{{text!r}} is no number of series: 1 to {_MOST_SERIES:,}", 1, _MOST_SERIES),
         default=LIMIT,
         metavar="N",
         help=f"export at most N series of each metric, the first by group, topic and partition (default: {LIMIT:,})",
@@ -576,17 +570,4 @@ def _seconds(text: str) -> int:
 def _merge_every(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_MERGED and int(text) != 1):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of batches: 0, or 2 to {_MOST_MERGED:,}")
-    return int(text)
-
-
-def _listen_address(text: str) -> tuple[str, int]:
-    found = listen_address(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address such as 127.0.0.1:9308")
-    return found
-
-
-def _metrics_limit(text: str) -> int:
-    if not is_number(text, _MOST_SERIES):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of series: 1 to {_MOST_SERIES:,}")
     return int(text)

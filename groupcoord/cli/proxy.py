@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 _FLUSH_SECONDS = 0.5
 _EXIT_BY_SIGINT = 130
 
+_address = listen_address("{text} is not HOST:PORT")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``proxy``."""
@@ -213,10 +215,3 @@ def _page_address(text: str) -> tuple[str, int]:
             f"{host} is not this machine: the page has all that passes, and asks for no token"
         )
     return host, port
-
-
-def _address(text: str) -> tuple[str, int]:
-    found = listen_address(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text} is not HOST:PORT")
-    return found

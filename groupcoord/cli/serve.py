@@ -5,7 +5,6 @@ import asyncio
 import errno
 import gc
 import logging
-import math
 import os
 import signal
 import textwrap
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupcoord.cli.main import complain, forget_output
+from groupcoord.cli.option_types import positive_number, whole_number
 from groupcoord.cli.serve_environment import read_variables
 from groupcoord.config.broker_config import DEFAULTS, DEV_DEFAULTS, BrokerConfig, DefaultOverride, load
 from groupcoord.config.config_def import ConfigError
@@ -101,7 +101,7 @@ the server continues; lines that do not fit are dropped and counted."""
     address.add_argument(
         "--brokers",
         metavar="N",
-        type=_brokers,
+        type=whole_number("{text} is not a number of brokers above 0"),
         default=1,
         help="run a cluster of N brokers (default: 1); their ids are node.id, node.id+1 and so on, and their ports are "
         "PORT, PORT+1 and so on, or any free ports if PORT is 0",
@@ -190,7 +190,7 @@ the server continues; lines that do not fit are dropped and counted."""
     control.add_argument(
         "--speed",
         metavar="N",
-        type=_speed,
+        type=positive_number("{text} is not a number above 0"),
         help="speed of --clock fast, as a multiple of the wall clock (default: 100)",
     )
     logs = parser.add_argument_group("log")
@@ -546,35 +546,13 @@ def _topic(text: str) -> TopicOption:
     return TopicOption(name, int(count))
 
 
-def _number(what: str, lowest: int, highest: float = math.inf) -> Callable[[str], int]:
-    """A parser of an option that must be ``what``: a number from ``lowest`` to ``highest``."""
-
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and lowest <= int(text) <= highest):
-            raise argparse.ArgumentTypeError(f"{text} is not {what}")
-        return int(text)
-
-    return read
-
-
-_count = _number("a number above 0", 1)
-_port = _number("a port: a number from 0 to 65535", 0, 65_535)
-_brokers = _number("a number of brokers above 0", 1)
+_count = whole_number("{text} is not a number above 0")
+_port = whole_number("{text} is not a port: a number from 0 to 65535", 0, 65_535)
 
 
 def _control(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", _port(port)
-
-
-def _speed(text: str) -> float:
-    try:
-        speed = float(text)
-    except ValueError:
-        speed = 0.0
-    if not 0 < speed < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return speed
 
 
 def _racks(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import sys
 from importlib import util
 
 from groupcoord.cli.main import complain
+from groupcoord.cli.option_types import positive_number
 
 TIME_LIMIT_S = 60.0
 """Three times the duration of the demo on a small machine."""
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-limit",
         metavar="SECONDS",
-        type=_seconds,
+        type=positive_number("{text} is not a number of seconds above 0"),
         default=TIME_LIMIT_S,
         help="give up after this time, and print what was still missing (default: 60; the demo takes about 20, or two thirds "
         "of that with --fast)",
@@ -75,13 +76,3 @@ def run(arguments: argparse.Namespace) -> int:
 def missing_libraries() -> list[str]:
     """The libraries that the demo needs and that are missing."""
     return [library for library, module in _MODULES.items() if util.find_spec(module) is None]
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
-    return seconds
