@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from groupcoord.assignors.interface import Subscription, TopicPartition
 from groupcoord.assignors.java_order import java_sorted
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import compare_key
 from groupcoord.protocol import consumer_protocol
 
@@ -56,13 +57,13 @@ def read_assignment(data: bytes) -> list[TopicPartition]:
 
 def by_topic(partitions: Iterable[TopicPartition]) -> tuple[consumer_protocol.TopicPartition, ...]:
     """``partitions`` grouped by topic, in order of appearance."""
-    grouped: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        grouped.setdefault(topic, []).append(partition)
     return tuple(
-        [consumer_protocol.TopicPartition(topic=topic, partitions=tuple(numbers)) for topic, numbers in grouped.items()]
+        [
+            consumer_protocol.TopicPartition(topic=topic, partitions=tuple(numbers))
+            for topic, numbers in grouped(partitions).items()
+        ]
     )
 
 
-def _flat(grouped: Sequence[consumer_protocol.TopicPartition]) -> list[TopicPartition]:
-    return [(topic.topic, partition) for topic in grouped for partition in topic.partitions]
+def _flat(topics: Sequence[consumer_protocol.TopicPartition]) -> list[TopicPartition]:
+    return [(topic.topic, partition) for topic in topics for partition in topic.partitions]

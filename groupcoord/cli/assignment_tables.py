@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from groupcoord.assignors.group_simulator import RebalanceOutcome
 from groupcoord.assignors.interface import TopicPartition
+from groupcoord.core.grouping import grouped
 
 
 def assignment_table(outcome: RebalanceOutcome) -> str:
@@ -33,9 +34,7 @@ def comparison_table(outcomes: Mapping[str, RebalanceOutcome]) -> str:
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     """``orders 0-2 5, payments 1``: topics by name, consecutive partitions as ranges."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
+    by_topic = grouped(sorted(partitions))
     return ", ".join(f"{topic} {_runs_text(numbers)}" for topic, numbers in by_topic.items())
 
 

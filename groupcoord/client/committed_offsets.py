@@ -6,7 +6,7 @@ A consumer sends one commit after the other, so that a retry of an old commit ca
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
@@ -27,6 +27,7 @@ from groupcoord.client.member_driver import MemberDriver
 from groupcoord.client.network_client import NetworkClient
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.events import counted, partition_names
+from groupcoord.core.grouping import grouped
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
@@ -190,10 +191,8 @@ class GroupOffsets:
         return ErrorCode.NONE
 
 
-def _fetch_request(group_id: str, partitions: Any, sent: Generation | None) -> OffsetFetchRequest:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        by_topic.setdefault(topic, []).append(number)
+def _fetch_request(group_id: str, partitions: Iterable[TopicPartition], sent: Generation | None) -> OffsetFetchRequest:
+    by_topic = grouped(sorted(partitions))
     group = OffsetFetchRequestGroup(
         group_id=group_id,
         member_id=None if sent is None else sent.member_id,

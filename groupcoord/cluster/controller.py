@@ -31,6 +31,7 @@ from groupcoord.cluster.paused_brokers import SilentBrokers
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
+from groupcoord.core.grouping import grouped
 from groupcoord.core.timers import TimerKey, Timers
 from groupcoord.protocol.errors import ErrorCode
 
@@ -496,11 +497,8 @@ class ClusterController:
 
     def reassigning(self) -> dict[Topic, list[int]]:
         """The partitions with a reassignment in progress, in the order of their start."""
-        found: dict[Topic, list[int]] = {}
-        for topic, partition in self._reassigning:
-            if self._broker.topics.get(topic.name) is topic:
-                found.setdefault(topic, []).append(partition)
-        return found
+        there = self._broker.topics
+        return grouped((topic, number) for topic, number in self._reassigning if there.get(topic.name) is topic)
 
     def _elect_preferred(self, ctx: HandlerContext, topic: Topic, partition: int) -> None:
         state = topic.metadata.partitions[partition]

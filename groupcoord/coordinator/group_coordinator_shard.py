@@ -20,6 +20,7 @@ from groupcoord.coordinator.runtime.shard import Shard
 from groupcoord.coordinator.runtime.undo import UndoLog, values_before
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import TypedRecord
+from groupcoord.core.grouping import grouped
 from groupcoord.protocol.coordinator_records.commit_fast_path import RecordSink, ScanResult, group_of
 from groupcoord.protocol.coordinator_records.consumer_group_records import ConsumerGroupKey
 from groupcoord.protocol.coordinator_records.group_records import (
@@ -258,8 +259,6 @@ class CommittedView:
         if not changed:
             return live
         found = {(topic, partition): offset for topic, partitions in live for partition, offset in partitions}
-        topics: dict[str, list[tuple[int, CommittedOffset]]] = {}
-        for (topic, partition), offset in (found | changed).items():
-            if offset is not None:
-                topics.setdefault(topic, []).append((partition, offset))
+        all_offsets = (found | changed).items()
+        topics = grouped((topic, (number, offset)) for (topic, number), offset in all_offsets if offset is not None)
         return list(topics.items())

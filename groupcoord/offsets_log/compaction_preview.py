@@ -11,6 +11,7 @@ from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, RecoveredLog
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.broker.topic_names import CONSUMER_OFFSETS
+from groupcoord.core.grouping import grouped
 from groupcoord.offsets_log.log_source import Batch, SourceError
 from groupcoord.protocol.batches.record_batch import BatchError, records_in
 from groupcoord.protocol.batches.records import InvalidRecordsError, Record
@@ -117,9 +118,7 @@ def of_group(records: Sequence[Record], group: str) -> list[Record]:
 
 def before_rows(records: Sequence[Record]) -> list[tuple[str, str, list[str]]]:
     """Each key with its number of records and all its values, oldest first, in one line or one line each."""
-    by_key: dict[bytes | None, list[Record]] = {}
-    for record in records:
-        by_key.setdefault(record.key, []).append(record)
+    by_key = grouped((record.key, record) for record in records)
     rows = []
     for same in sorted(by_key.values(), key=_order):
         values = [short_value(record) for record in same]

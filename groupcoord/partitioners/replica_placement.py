@@ -10,6 +10,7 @@ order is shuffled so that the same sets do not repeat.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import compare_key, hash_map_order, string_hash
 from groupcoord.partitioners.java_random import Random, shuffle
 from groupcoord.protocol.errors import ErrorCode
@@ -71,9 +72,7 @@ def assign_replicas(
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
     """The brokers in an order with neighbours in different racks: one of each rack in turn, racks by name, brokers by id."""
-    by_rack: dict[str, list[int]] = {}
-    for broker in sorted(racks):
-        by_rack.setdefault(racks[broker], []).append(broker)
+    by_rack = grouped((racks[broker], broker) for broker in sorted(racks))
     longest = max([len(brokers) for brokers in by_rack.values()], default=0)
     return [by_rack[rack][ctx] for ctx in range(longest) for rack in sorted(by_rack) if ctx < len(by_rack[rack])]
 

@@ -7,6 +7,7 @@ from groupcoord.client.client_errors import CommitFailedError, RebalanceInProgre
 from groupcoord.client.member import actions as a
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.metadata_and_commit_requests import offset_commit_request, partition_errors
+from groupcoord.core.grouping import grouped
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from groupcoord.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from groupcoord.simulation.event_queue import Callback, EventQueue
@@ -196,16 +197,14 @@ class ConsumerApplication:
         missing = [partition for partition in sorted(host.owned) if partition not in self._positions]
         if not missing:
             return
-        by_topic: dict[str, tuple[int, ...]] = {}
-        for topic, number in missing:
-            by_topic[topic] = (*by_topic.get(topic, ()), number)
         member = host.membership.fetches_as()
         group = OffsetFetchRequestGroup(
             group_id=GROUP,
             member_id=None if member is None else member.member_id,
             member_epoch=-1 if member is None else member.generation_id,
             topics=tuple(
-                OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()
+                OffsetFetchRequestTopics(name=topic, partition_indexes=tuple(numbers))
+                for topic, numbers in grouped(missing).items()
             ),
         )
 

@@ -23,6 +23,7 @@ from groupcoord.client.member.metadata_and_commit_requests import (
     partition_errors,
 )
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, JOIN_EPOCH, LEAVE_EPOCH
+from groupcoord.core.grouping import grouped
 from groupcoord.protocol.apis.consumer_group_heartbeat import TopicPartitions
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -162,12 +163,9 @@ class ManualConsumer:
 
     def _by_topic(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartitions, ...]:
         ids = {name: topic_id for topic_id, name in self._topic_names().items()}
-        numbers: dict[str, list[int]] = {}
-        for topic, number in sorted(partitions):
-            numbers.setdefault(topic, []).append(number)
         return tuple(
-            TopicPartitions(topic_id=ids[topic], partitions=tuple(of_topic))
-            for topic, of_topic in numbers.items()
+            TopicPartitions(topic_id=ids[topic], partitions=tuple(numbers))
+            for topic, numbers in grouped(sorted(partitions)).items()
             if topic in ids
         )
 

@@ -10,14 +10,14 @@ Each method sends its request at once, in the order of the calls, and returns a 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.metadata_and_commit_requests import partition_errors
 from groupcoord.client.producer.record_arguments import require_bytes
+from groupcoord.core.grouping import grouped
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
@@ -121,7 +121,8 @@ class ManualProducer:
     def add_partitions(self, *partitions: TopicPartition) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """AddPartitionsToTxn; the result has the error code of each partition."""
         topics = tuple(
-            AddPartitionsToTxnTopic(name=topic, partitions=numbers) for topic, numbers in _by_topic(partitions)
+            AddPartitionsToTxnTopic(name=topic, partitions=tuple(numbers))
+            for topic, numbers in grouped(sorted(partitions)).items()
         )
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
@@ -213,7 +214,7 @@ class ManualProducer:
                         for number in numbers
                     ),
                 )
-                for topic, numbers in _by_topic(offsets)
+                for topic, numbers in grouped(sorted(offsets)).items()
             ),
             generation_id=generation,
             member_id=member_id,
@@ -246,11 +247,6 @@ class ManualProducer:
                 self.sequences.clear()
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
         return response
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
-    grouped = groupby(sorted(partitions), key=lambda each: each[0])
-    return [(topic, tuple(number for _, number in each)) for topic, each in grouped]
 
 
 def _added(response: AddPartitionsToTxnResponse) -> dict[TopicPartition, ErrorCode]:

@@ -12,6 +12,7 @@ from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.member import ConsumerMember, MemberState
 from groupcoord.coordinator.events import ConsumerMemberJoined, MemberJoined, RequestRefused, StaticMemberReplaced
 from groupcoord.core.events import Requested
+from groupcoord.core.grouping import grouped
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
@@ -231,11 +232,9 @@ def _few(told: list[str], more: str) -> str:
 
 def _by_scope(deadlines: Iterator[Deadline], kinds: Container[str]) -> dict[str, list[Deadline]]:
     """The deadlines of ``kinds`` by scope. Other kinds are about partitions, and a group may have the name of a partition."""
-    found: dict[str, list[Deadline]] = {}
     of_kinds = (each for each in deadlines if each.key.kind in kinds)
-    for deadline in sorted(of_kinds, key=lambda each: (each.at_ms, each.sequence)):
-        found.setdefault(deadline.key.scope, []).append(deadline)
-    return found
+    in_order = sorted(of_kinds, key=lambda each: (each.at_ms, each.sequence))
+    return grouped((each.key.scope, each) for each in in_order)
 
 
 def _seconds(engine: Engine, at_ms: int) -> str:

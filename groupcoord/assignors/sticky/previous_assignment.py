@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groupcoord.assignors.interface import Subscription, TopicPartition
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import computed_map_order, string_hash
 
 _INT16 = struct.Struct(">h")
@@ -33,9 +34,7 @@ def write_sticky(partitions: Sequence[TopicPartition], generation: int | None) -
 
     They are grouped by topic, in the order of Kafka's ``HashMap``.
     """
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
+    by_topic = grouped(partitions)
     written = [_INT32.pack(len(by_topic))]
     for topic in computed_map_order([topic for topic, _ in partitions], string_hash):
         name, numbers = topic.encode(), by_topic[topic]

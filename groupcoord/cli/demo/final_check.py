@@ -14,6 +14,7 @@ from groupcoord.broker.topic_names import CONSUMER_OFFSETS
 from groupcoord.cli.assignment_tables import consecutive_runs
 from groupcoord.cli.demo.observed_group import ObservedRead, RecordPosition
 from groupcoord.cli.demo.output import new_table
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.protocol.batches.records import Record
 
@@ -119,9 +120,7 @@ def counts_table(topic: str, result: CheckResult) -> Table:
 
 def positions_text(topic: str, where: Iterable[RecordPosition]) -> str:
     """``orders-0 offsets 3–5; orders-2 offset 9``."""
-    by_partition: dict[int, list[int]] = {}
-    for partition, offset in sorted(where):
-        by_partition.setdefault(partition, []).append(offset)
+    by_partition = grouped(sorted(where))
     return "; ".join(f"{topic}-{partition} {_ranges(offsets)}" for partition, offsets in by_partition.items())
 
 

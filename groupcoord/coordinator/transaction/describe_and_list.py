@@ -12,6 +12,7 @@ from groupcoord.coordinator.transaction.transaction_coordinator_shard import Tra
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import hash_order
 from groupcoord.core.re2_expressions import compiled
 from groupcoord.protocol.apis.describe_transactions import (
@@ -54,9 +55,7 @@ def _described(shard_of: Callable[[str], TransactionShard], transactional_id: st
         why = f"there is no transactional id {transactional_id!r}"
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, why)
     data = metadata.data
-    topics: dict[str, list[int]] = {}
-    for topic, number in data.partitions:
-        topics.setdefault(topic, []).append(number)
+    topics = grouped(data.partitions)
     return DescribedTransaction(
         transactional_id=transactional_id,
         transaction_state=data.state.value,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from groupcoord.core.api_error import ApiError
+from groupcoord.core.grouping import grouped
 from groupcoord.core.java_hash_order import (
     computed_map_order,
     hash_map_order,
@@ -89,9 +90,7 @@ class TransactionData:
         """The record value for ``__transaction_state``."""
         partitions = None
         if self.state is not TransactionState.EMPTY:
-            numbers: dict[str, list[int]] = {}
-            for topic, number in self.partitions:
-                numbers.setdefault(topic, []).append(number)
+            numbers = grouped(self.partitions)
             partitions = tuple(
                 PartitionsOfTopic(topic=topic, partition_ids=tuple(numbers[topic]))
                 for topic in computed_map_order(numbers, string_hash)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from groupcoord.coordinator.events import ConsumerMemberJoined, MemberIdAssigned, MemberJoined, StaticMemberReplaced
 from groupcoord.core.events import Requested
+from groupcoord.core.grouping import grouped
 from groupcoord.testing.trace.events import TraceEntry
 
 LETTERS = 4
@@ -31,11 +32,8 @@ class ShortMemberNames:
                     bases[member] = instance_id
                 case MemberIdAssigned(member=member, cause=Requested(client_id=client_id)):
                     bases.setdefault(member, client_id or "")
-        of_base: dict[str, list[str]] = {}
-        for member, base in bases.items():
-            of_base.setdefault(base, []).append(member)
         self._names: dict[str, str] = {}
-        for base, members in of_base.items():
+        for base, members in grouped((base, member) for member, base in bases.items()).items():
             self._names |= {members[0]: base} if len(members) == 1 and base else _told_apart(base, members)
 
         # A member of a consumer group chooses its member id, which may be a single letter.

@@ -16,6 +16,7 @@ from groupcoord.coordinator.events import (
     SubscriptionChanged,
     TargetAssignmentComputed,
 )
+from groupcoord.core.grouping import grouped
 from groupcoord.testing.trace.events import TraceEntry
 from groupcoord.testing.trace.generation_history import GenerationHistory
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
@@ -111,12 +112,12 @@ class _EpochExplanation:
         earlier = (entry.event for entry in reversed(self._earlier))
         before = next((event.owners for event in earlier if isinstance(event, TargetAssignmentComputed)), {})
         had, has = _owner_of(before), _owner_of(owners)
-        ways: dict[tuple[str, str], list[tuple[str, int]]] = {}
-        for partition in sorted(had.keys() | has.keys()):
-            way = had.get(partition, ""), has.get(partition, "")
-            if way[0] != way[1]:
-                ways.setdefault(way, []).append(partition)
-        return ", ".join(self._way(*way, pairs) for way, pairs in ways.items()) or "nothing moves"
+        ways = grouped(
+            ((had.get(partition, ""), has.get(partition, "")), partition)
+            for partition in sorted(had.keys() | has.keys())
+        )
+        moves = ", ".join(self._way(*way, pairs) for way, pairs in ways.items() if way[0] != way[1])
+        return moves or "nothing moves"
 
     def _way(self, origin: str, target: str, pairs: Sequence[tuple[str, int]]) -> str:
         verb = "goes" if len(pairs) == 1 else "go"
@@ -185,11 +186,11 @@ class _EpochExplanation:
 
     def _steps(self, target: TraceEntry) -> Mapping[str, Sequence[_Step]]:
         """The events of each member since the target assignment was computed."""
-        found: dict[str, list[_Step]] = {}
-        for entry in self._later:
-            if entry.seq > target.seq and isinstance(entry.event, _Event):
-                found.setdefault(entry.event.member, []).append((entry, entry.event))
-        return found
+        return grouped(
+            (entry.event.member, (entry, entry.event))
+            for entry in self._later
+            if entry.seq > target.seq and isinstance(entry.event, _Event)
+        )
 
     def _following(self, target: TraceEntry) -> TraceEntry | None:
         """The next target assignment, if there is one."""
