@@ -28,9 +28,8 @@ from groupcoord.cluster.coordinator_loader import CoordinatorLoader
 from groupcoord.cluster.feature_control import Features
 from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED, verify_with_known_coordinator
 from groupcoord.cluster.write_txn_markers import TransactionMarkers, verify_offsets
-from groupcoord.config.broker_config import SERVER_ASSIGNOR_NAMES, BrokerConfig, ConfigResource
+from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.config.features import GROUP_VERSION, TRANSACTION_VERSION
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.find_coordinator import this_broker
 from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_coordinator import DEFAULT_MAX_BATCH_BYTES, GroupCoordinator
@@ -96,13 +95,14 @@ class ClusterCore:
             cluster=BrokerRegistry(config.node_id, brokers, racks=racks, random=random),
         )
         self.coordinator = GroupCoordinator(
-            _coordinator_config(config, self.features),
+            config,
             new_uuid=lambda: str(random.uuid()),
             topics=TopicsOfBroker(self.broker),
             now_ms=now_ms,
             brokers=None if brokers == 1 else _Brokers(self.broker),
             max_batch_bytes=partial(self._max_batch_bytes, CONSUMER_OFFSETS),
             config_of=self._consumer_group_config,
+            group_version=lambda: self.features.level(GROUP_VERSION),
         )
         self.controller = ClusterController(
             self.broker,
@@ -181,7 +181,7 @@ class ClusterCore:
         advertised.listeners says otherwise.
         """
         self.broker.config = self.config.listening_at(host, port, listener)
-        self.coordinator.config = dataclasses.replace(self.coordinator.config, addresses=_addresses(self.config))
+        self.coordinator.config = dataclasses.replace(self.coordinator.config, advertised=self.config.advertised)
 
     def use_worker(self, submit: SubmitWork | None) -> None:
         """Run long work with ``submit`` from now on; None: inline."""
@@ -248,8 +248,7 @@ class ClusterCore:
             return self._execute_appends(ctx.effects, now_ms)
         if key == ApiKey.UPDATE_FEATURES:
             ctx = HandlerContext(now_ms, call)
-            if self.features.update(ctx, call, request):
-                self.coordinator.set_group_version(self.features.level(GROUP_VERSION))
+            self.features.update(ctx, call, request)
             return ctx.effects
         return self._execute_appends(topic_and_log_dispatch.handle(self.broker, call, request, now_ms), now_ms)
 
@@ -578,20 +577,3 @@ def _config_of_group(config: BrokerConfig, own: Mapping[str, str]) -> ConsumerGr
         int(own.get("consumer.heartbeat.interval.ms", config.group_consumer_heartbeat_interval_ms)),
         int(own.get("consumer.assignment.interval.ms", config.group_consumer_assignment_interval_ms)),
     )
-
-
-def _coordinator_config(config: BrokerConfig, features: Features) -> CoordinatorConfig:
-    names = {field.name for field in dataclasses.fields(CoordinatorConfig)} - {"addresses", "group_version"}
-    settings = {name: getattr(config, name) for name in names}
-    settings["group_consumer_assignors"] = tuple(
-        map(SERVER_ASSIGNOR_NAMES.__getitem__, config.group_consumer_assignors)
-    )
-    return CoordinatorConfig(
-        **settings,
-        addresses=_addresses(config),
-        group_version=features.level(GROUP_VERSION),
-    )
-
-
-def _addresses(config: BrokerConfig) -> tuple[tuple[str, int] | None, ...]:
-    return tuple(None if told is None else (told.host, told.port) for told in config.advertised)

@@ -61,14 +61,14 @@ class Features:
         """The level of the feature ``name``."""
         return self._levels[name]
 
-    def update(self, ctx: HandlerContext, call: Call, request: UpdateFeaturesRequest) -> bool:
-        """Apply all updates of ``request`` or none, and respond. Returns whether anything was changed."""
+    def update(self, ctx: HandlerContext, call: Call, request: UpdateFeaturesRequest) -> None:
+        """Apply all updates of ``request`` or none, and respond."""
         updates = {each.feature: (each.max_version_level, each.upgrade_type) for each in request.feature_updates}
         levels: dict[str, int] = {}
         try:
             for name in hash_order(updates):
                 levels[name] = self._checked(name, *updates[name])
-            if changes := bool(levels) and not request.validate_only:
+            if levels and not request.validate_only:
                 with storage_errors_as_api_errors():
                     self._store(
                         FeatureLevels({name: (self._levels | levels)[name] for name in SETTABLE}, self.epoch + 1)
@@ -78,14 +78,13 @@ class Features:
         except ApiError as refusal:
             why = f"The update failed for all features since the following feature had an error: {refusal.message}"
             ctx.reply(call, UpdateFeaturesResponse(error_code=refusal.code, error_message=why))
-            return False
+            return
         results: Iterable[UpdatableFeatureResult] = ()
         if call.version <= RESULTS_UNTIL:
             results = (
                 UpdatableFeatureResult(feature=each.feature, error_message="NONE") for each in request.feature_updates
             )
         ctx.reply(call, UpdateFeaturesResponse(results=tuple(results)))
-        return changes
 
     def _checked(self, name: str, level: int, upgrade_type: int) -> int:
         """``level``, if the update is allowed. Raises ApiError."""

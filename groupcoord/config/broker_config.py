@@ -130,7 +130,7 @@ class BrokerConfig:
     delete_topic_enable: bool
     fetch_max_bytes: int
     group_consumer_assignment_interval_ms: int
-    group_consumer_assignors: tuple[str, ...]
+    group_consumer_assignors: tuple[str, ...]  # the names by which members request them
     group_consumer_heartbeat_interval_ms: int
     group_consumer_max_size: int
     group_consumer_migration_policy: str
@@ -374,6 +374,7 @@ def _build(
         raise contradiction
     served, advertised = _endpoints(values)
     typed: dict[str, Any] = {name: values[key] for name, key in _attributes().items()}
+    typed["group_consumer_assignors"] = tuple(SERVER_ASSIGNOR_NAMES[name] for name in typed["group_consumer_assignors"])
     return BrokerConfig(
         static=static,
         dynamic=dynamic,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from groupcoord.coordinator.config import CoordinatorConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.runtime.coordinator_placement import Address
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
@@ -27,10 +27,10 @@ def find_coordinator(
     ctx.reply(call, FindCoordinatorResponse(coordinators=found))
 
 
-def this_broker(config: CoordinatorConfig, listener: int) -> Address | None:
+def this_broker(config: BrokerConfig, listener: int) -> Address | None:
     """The address of the broker with this configuration for clients of a listener (numbered from 0), or None."""
-    found = config.addresses[listener]
-    return None if found is None else Address(config.node_id, *found)
+    found = config.advertised[listener]
+    return None if found is None else Address(config.node_id, found.host, found.port)
 
 
 def _found(coordinators: Mapping[int, CoordinatorOf], key_type: int, key: str, listener: int) -> Coordinator:

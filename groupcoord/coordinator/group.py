@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
-from groupcoord.coordinator.config import CoordinatorConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.offsets.committed_offsets import CommittedOffset
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.coordinator.runtime.shard import ShardTimers
@@ -38,16 +38,23 @@ class GroupContext(NamedTuple):
     """The parts of the coordinator that a group uses.
 
     ``new_uuid`` returns the random part of member ids; changes that ``undo`` records are undone if their append fails;
-    ``config_of`` returns the configs of a consumer group; ``groups`` are all groups of the shard.
+    ``config_of`` returns the configs of a consumer group, ``group_version`` the level of the feature; ``groups`` are all groups
+    of the shard.
     """
 
-    config: CoordinatorConfig
+    config: BrokerConfig
     timers: ShardTimers
     new_uuid: Callable[[], str]
     undo: UndoRecorder
     topics: SubscribedTopics
     config_of: Callable[[str], ConsumerGroupConfig]
+    group_version: Callable[[], int]
     groups: "GroupTable"
+
+
+def serves_consumer_groups(config: BrokerConfig, group_version: int) -> bool:
+    """Are the consumer protocol (KIP-848) and its feature enabled (``isConsumerGroupProtocolEnabled``)?"""
+    return group_version >= 1 and "consumer" in config.group_coordinator_rebalance_protocols
 
 
 AcceptPartition = Callable[[str, uuid.UUID | None, int], None]

@@ -6,16 +6,15 @@ random ids give the same responses and records.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator import group_admin
 from groupcoord.coordinator.classic.heartbeat import heartbeat
 from groupcoord.coordinator.classic.join import join_group
 from groupcoord.coordinator.classic.leave import leave_group
 from groupcoord.coordinator.classic.sync import sync_group
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.consumer.describe import consumer_group_describe
 from groupcoord.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from groupcoord.coordinator.find_coordinator import CoordinatorOf, find_coordinator, this_broker
@@ -58,17 +57,19 @@ class GroupCoordinator:
     """The group coordinators of all brokers. ``new_uuid`` returns the random part of member ids; ``topics`` is the metadata.
 
     With several ``brokers`` each coordinates the groups whose partition of ``__consumer_offsets`` it leads.
-    ``max_batch_bytes`` returns the largest batch size of a partition, ``config_of`` the configs of a consumer group.
+    ``max_batch_bytes`` returns the largest batch size of a partition, ``config_of`` the configs of a consumer group,
+    ``group_version`` the level of the feature.
     """
 
     def __init__(
         self,
-        config: CoordinatorConfig,
+        config: BrokerConfig,
         *,
         new_uuid: Callable[[], str],
         topics: TopicsView,
         now_ms: int,
         config_of: Callable[[str], ConsumerGroupConfig],
+        group_version: Callable[[], int],
         max_batch_bytes: Callable[[int], int] = lambda _: DEFAULT_MAX_BATCH_BYTES,
         brokers: BrokersView | None = None,
     ) -> None:
@@ -83,7 +84,7 @@ class GroupCoordinator:
 
         def new_machine(partition: int, timers: ShardTimers, undo: UndoRecorder) -> GroupCoordinatorShard:
             groups = GroupTable(undo)
-            context = GroupContext(self.config, timers, new_uuid, undo, subscribed, config_of, groups)
+            context = GroupContext(self.config, timers, new_uuid, undo, subscribed, config_of, group_version, groups)
             return GroupCoordinatorShard(partition, context)
 
         settings = AppendSettings(
@@ -120,19 +121,13 @@ class GroupCoordinator:
                 _shard_of(shards), ctx, call, request
             ),
             ApiKey.CONSUMER_GROUP_DESCRIBE: lambda shards, ctx, call, request: consumer_group_describe(
-                self.config, _shard_of(shards), ctx, call, request
+                self.config, group_version(), _shard_of(shards), ctx, call, request
             ),
             ApiKey.LIST_GROUPS: group_admin.list_groups,
             ApiKey.FIND_COORDINATOR: lambda _, ctx, call, request: find_coordinator(
                 {GROUP: self._coordinator_of, TRANSACTION: self.transaction_coordinator_of}, ctx, call, request
             ),
         }
-
-    def set_group_version(self, level: int) -> None:
-        """Set the level of the feature ``group.version``: at 0 there are no consumer groups."""
-        self.config = replace(self.config, group_version=level)
-        for shard in self.shards:
-            shard.machine.config = self.config
 
     @property
     def apis(self) -> Iterable[int]:

@@ -8,14 +8,13 @@ import pytest
 from groupcoord.cluster.cluster_core import TopicsOfBroker
 from groupcoord.cluster.coordinator_appends import HOLD, STORE
 from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.events import AdminAction
 from groupcoord.protocol.batches.record_batch import records_in
 from groupcoord.protocol.errors import ErrorCode
 from tests.cluster.gated import Bench
-from tests.coordinator.topics import kafkas_defaults
+from tests.coordinator.topics import broker_config, kafkas_defaults
 
 TIMEOUT_MS = 5_000
 LOGS_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE)
@@ -108,9 +107,10 @@ class History:
 
     def replayed(self, partition: int) -> Any:
         """A shard that was read from the log."""
-        config = CoordinatorConfig(offsets_topic_num_partitions=2)
+        config = broker_config(offsets_topic_num_partitions=2)
         topics = TopicsOfBroker(self.bench.node.broker)
-        other = GroupCoordinator(config, new_uuid=str, topics=topics, now_ms=0, config_of=kafkas_defaults)
+        of_consumers: Any = {"config_of": kafkas_defaults, "group_version": lambda: 1}
+        other = GroupCoordinator(config, new_uuid=str, topics=topics, now_ms=0, **of_consumers)
         ctx = HandlerContext(0, AdminAction("the test"))
         loading = other.runtime.load(partition, ctx)
         loading.apply([(offset, key, value) for offset, (key, value) in enumerate(self.log(partition))])

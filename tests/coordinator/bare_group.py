@@ -1,7 +1,7 @@
 """Builds a ClassicGroup without a coordinator."""
 
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group import GroupContext, GroupTable
 from groupcoord.coordinator.runtime.shard import ShardTimers
 from groupcoord.coordinator.runtime.undo import UndoRecorder
@@ -15,5 +15,5 @@ def bare_group(group_id: str = "g", now_ms: int = 0) -> ClassicGroup:
     timers = ShardTimers(Timers(), lambda *_: None)
     undo = UndoRecorder()
     topics = SubscribedTopics(Topics({}))
-    context = GroupContext(CoordinatorConfig(), timers, str, undo, topics, kafkas_defaults, GroupTable(undo))
+    context = GroupContext(BrokerConfig.of(), timers, str, undo, topics, kafkas_defaults, lambda: 1, GroupTable(undo))
     return ClassicGroup(group_id, now_ms, context)

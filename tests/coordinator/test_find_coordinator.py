@@ -10,7 +10,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import FindCoordinatorRequest
 from tests.coordinator.world import Asked, World
 
-ME: dict[str, Any] = {"node_id": 7, "addresses": (("kafka.test", 1234),)}
+ME: dict[str, Any] = {"node_id": 7, "advertised_listeners": "PLAINTEXT://kafka.test:1234"}
 
 
 def find(*keys: str, key_type: int = 0, version: int = 6) -> Asked:

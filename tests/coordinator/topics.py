@@ -1,9 +1,11 @@
-"""The topic metadata and the configs of consumer groups for a coordinator under test."""
+"""The topic metadata and the configuration of a coordinator under test."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from typing import Any
 
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.group import ConsumerGroupConfig
 
 
@@ -51,3 +53,9 @@ class Topics:
 def kafkas_defaults(_group: str) -> ConsumerGroupConfig:
     """The configs of any consumer group, as Kafka has them."""
     return ConsumerGroupConfig(45_000, 5_000, 1_000)
+
+
+def broker_config(**properties: Any) -> BrokerConfig:
+    """The configuration with these properties, which have underscores for dots."""
+    texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in properties.items()}
+    return BrokerConfig.of({name.replace("_", "."): value for name, value in texts.items()})

@@ -11,7 +11,6 @@ from itertools import count
 from typing import Any, TypeVar
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.group import ConsumerGroupConfig
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard
@@ -44,7 +43,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_request, encode_response, parse_request, parse_response
 from tests.coordinator.invariants import Watch
 from tests.coordinator.stored_log import log_of, read_into
-from tests.coordinator.topics import Topics, kafkas_defaults
+from tests.coordinator.topics import Topics, broker_config, kafkas_defaults
 
 E = TypeVar("E", bound=Event)
 
@@ -133,7 +132,7 @@ class World:
     ) -> None:
         self.now_ms = now_ms
         self.topics = Topics({"t": 3, "u": 3} if topics is None else topics)
-        self.config = CoordinatorConfig(**config)
+        self.config = broker_config(**config)
         ids = count(1)
         self.coordinator = GroupCoordinator(
             self.config,
@@ -141,6 +140,7 @@ class World:
             topics=self.topics,
             now_ms=now_ms,
             config_of=config_of or kafkas_defaults,
+            group_version=lambda: 1,
         )
         self.asked: list[Asked] = []
         self.effects: list[Effect] = []

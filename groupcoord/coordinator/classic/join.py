@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import GroupState, Member, Protocols, known_member
-from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError, emit_refusal, response_error
 from groupcoord.coordinator.events import (
     Departure,
@@ -24,6 +23,9 @@ from groupcoord.protocol.messages import JoinGroupRequest, JoinGroupResponse, Sy
 
 MEMBER_ID_REQUIRED_FROM = 4  # KIP-394
 SKIP_ASSIGNMENT_FROM = 9  # KIP-814
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""How long the first JoinGroup of a member may wait before the member is removed: it cannot send heartbeats yet, and a dead
+client would otherwise delay the group (a constant in Kafka's ``GroupCoordinatorConfig``)."""
 
 
 def join_group(shard: RuntimeShard, ctx: HandlerContext, call: Call, request: JoinGroupRequest) -> None:

@@ -6,10 +6,11 @@ Sources: ``GroupCoordinatorService.consumerGroupDescribe``, ``ConsumerGroup.asDe
 import uuid
 from collections.abc import Iterable, Mapping
 
-from groupcoord.coordinator.config import CoordinatorConfig
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.consumer.consumer_group import require_consumer_group
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from groupcoord.coordinator.error_mapping import emit_refusal, error_message
+from groupcoord.coordinator.group import serves_consumer_groups
 from groupcoord.coordinator.group_admin import ALL_GROUP_OPERATIONS, NOT_ASKED_FOR, ShardOf, by_shard
 from groupcoord.coordinator.group_coordinator_shard import CommittedView
 from groupcoord.coordinator.topics_view import TopicsView
@@ -25,14 +26,15 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1  # KIP-1099
 
 
 def consumer_group_describe(
-    config: CoordinatorConfig,
+    config: BrokerConfig,
+    group_version: int,
     shard_of: ShardOf,
     ctx: HandlerContext,
     call: Call,
     request: ConsumerGroupDescribeRequest,
 ) -> None:
     """Answer ``call`` with the committed state of each group."""
-    if not config.serves_consumer_groups:
+    if not serves_consumer_groups(config, group_version):
         code = ErrorCode.UNSUPPORTED_VERSION
         refused = tuple(DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids)
         ctx.reply(call, ConsumerGroupDescribeResponse(groups=refused))

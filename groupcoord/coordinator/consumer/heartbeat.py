@@ -14,7 +14,7 @@ from groupcoord.coordinator.consumer.member_update import MemberUpdate
 from groupcoord.coordinator.consumer.reconciliation import Owned
 from groupcoord.coordinator.error_mapping import emit_refusal, error_message, response_error
 from groupcoord.coordinator.events import Departure, GroupCreated, GroupMigrated, StaticMemberAway
-from groupcoord.coordinator.group import GroupType
+from groupcoord.coordinator.group import GroupType, serves_consumer_groups
 from groupcoord.coordinator.group_coordinator_shard import GroupCoordinatorShard, GroupOperation, RuntimeShard
 from groupcoord.coordinator.runtime.coordinator_shard import CoordinatorResult
 from groupcoord.core.api_error import ApiError
@@ -44,7 +44,7 @@ def consumer_group_heartbeat(
 
 def _require_valid(shard: GroupCoordinatorShard, call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
     """Validate the request, in Kafka's order. Raises ApiError."""
-    if not shard.config.serves_consumer_groups:
+    if not serves_consumer_groups(shard.config, shard.context.group_version()):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     epoch = request.member_epoch
     if call.version >= MEMBER_ID_REQUIRED_FROM or epoch > 0 or epoch == LEAVE_EPOCH:

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import CONSUMER_PROTOCOL_TYPE, GroupState, Member
-from groupcoord.coordinator.config import CoordinatorConfig
 from groupcoord.coordinator.consumer import records
 from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupTables
 from groupcoord.coordinator.consumer.member import NO_TARGET, Assigned, ConsumerMember, Target
@@ -42,11 +42,11 @@ _UPGRADES = frozenset({"upgrade", "bidirectional"})
 _DOWNGRADES = frozenset({"downgrade", "bidirectional"})
 
 
-def _policy(config: CoordinatorConfig) -> str:
+def _policy(config: BrokerConfig) -> str:
     return config.group_consumer_migration_policy.lower()
 
 
-def accepts_classic_members(config: CoordinatorConfig) -> bool:
+def accepts_classic_members(config: BrokerConfig) -> bool:
     """Does the migration policy let members of the classic protocol join consumer groups?"""
     return _policy(config) != "disabled"
 

@@ -171,7 +171,7 @@ def _expired(
     base = group.expiration_base()
     if base is None:
         return (), False
-    retention = machine.config.offsets_retention_ms
+    retention = machine.config.offsets_retention_minutes * 60_000
     pairs = []
     total = 0
     for topic, partitions in offsets:

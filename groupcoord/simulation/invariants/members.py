@@ -6,7 +6,7 @@ from groupcoord.assignors import TopicPartition, read_assignment, read_subscript
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import GroupState
-from groupcoord.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from groupcoord.coordinator.classic.join import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.events import (
     Departure,

@@ -149,7 +149,8 @@ class History:
     def replayed(self) -> GroupCoordinator:
         """A coordinator that has read the log."""
         w = self.world
-        other = GroupCoordinator(w.config, new_uuid=str, topics=w.topics, now_ms=w.now_ms, config_of=kafkas_defaults)
+        of_consumers: Any = {"config_of": kafkas_defaults, "group_version": lambda: 1}
+        other = GroupCoordinator(w.config, new_uuid=str, topics=w.topics, now_ms=w.now_ms, **of_consumers)
         ctx = HandlerContext(w.now_ms, AdminAction("the test"))
         loading = other.runtime.load(0, ctx)
         loading.apply(w.logged(0))

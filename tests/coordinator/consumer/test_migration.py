@@ -113,24 +113,29 @@ def test_requests_that_wait_are_answered(when: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocols", "given", "config", "says"),
+    ("protocols", "given", "says"),
     [
-        ({"range": b"x"}, b"", {}, "the embedded consumer protocol is malformed."),
-        (offer("t"), b"x", {}, "the embedded consumer protocol is malformed."),
-        (offer("t"), assigned({"t": [0]}, b"mine"), {}, "an unsupported custom assignor is in use. "),
-        (offer("t"), b"", {"group_consumer_max_size": 0}, "the group size exceeds the consumer group maximum size."),
+        ({"range": b"x"}, b"", "the embedded consumer protocol is malformed."),
+        (offer("t"), b"x", "the embedded consumer protocol is malformed."),
+        (offer("t"), assigned({"t": [0]}, b"mine"), "an unsupported custom assignor is in use. "),
     ],
 )
-def test_groups_that_cannot_become_one(
-    protocols: dict[str, bytes], given: bytes, config: dict[str, Any], says: str
-) -> None:
-    w = ConsumerWorld(**config)
+def test_groups_that_cannot_become_one(protocols: dict[str, bytes], given: bytes, says: str) -> None:
+    w = ConsumerWorld()
     m = w.member("m", protocols=protocols)
     w.joined(m)
     m.sync({m: given})
     asked = w.consumer().join()
     assert (asked.error, says in (asked.answer.error_message or "")) == (NOT_FOUND, True)
     assert m.heartbeat().error is OK
+
+
+def test_a_group_that_is_too_large_to_become_one() -> None:
+    w = ConsumerWorld(group_consumer_max_size=1)
+    classic_group(w, m=[0], n=[1])
+    asked = w.consumer().join()
+    assert asked.error is NOT_FOUND
+    assert "the group size exceeds the consumer group maximum size." in (asked.answer.error_message or "")
 
 
 def test_an_assignment_that_kafka_does_not_expect() -> None:
