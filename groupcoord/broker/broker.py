@@ -27,10 +27,7 @@ from groupcoord.core.effects import Call, Effect, LogRecord
 from groupcoord.core.events import AdminAction
 from groupcoord.core.timers import Timers
 from groupcoord.core.transaction_verification_types import (
-    TopicPartition,
-    TransactionalWrite,
     TransactionMarker,
-    Verified,
     VerifyTransaction,
 )
 from groupcoord.protocol.batches.record_batch import NO_PRODUCER_ID, BatchError
@@ -43,17 +40,6 @@ _PREFETCHED_AT = 100
 Then = Callable[[HandlerContext], None]
 GoOn = Callable[[HandlerContext, Call, Any, Then], None]
 """Continues a request that has waited: context, call, request, and the function that continues it."""
-
-
-def _verify_nowhere(
-    ctx: HandlerContext,
-    _call: Call,
-    _write: TransactionalWrite,
-    partitions: Sequence[TopicPartition],
-    verified: Verified,
-) -> None:
-    """Without a transaction coordinator every partition fails with COORDINATOR_NOT_AVAILABLE."""
-    verified(ctx, dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
 
 class Broker:
@@ -102,7 +88,7 @@ class Broker:
         self._producer_ids_end = storage.next_producer_id()
         self._producer_ids = [range(0)] * len(self.cluster)
         self._next_producer_ids = [range(0)] * len(self.cluster)
-        self.verify_transaction: VerifyTransaction = _verify_nowhere
+        self.verify_transaction: VerifyTransaction
         """Verifies with the transaction coordinator that partitions are in a transaction; set by the node."""
         self.on_topics_deleted: Callable[[HandlerContext, Sequence[Topic]], None] = lambda _turn, _topics: None
         self.on_configured: Callable[[HandlerContext], None] = lambda _turn: None

@@ -3,8 +3,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from groupcoord.control.broker_models import Node
-from groupcoord.control.models import Controller
+from groupcoord.control.broker_models import Controller, Node
 
 if TYPE_CHECKING:
     from groupcoord.control.client import ControlClient

@@ -1,8 +1,8 @@
-"""The Pydantic model of a response about one broker of a cluster (``/nodes``)."""
+"""The Pydantic models of responses about one broker of a cluster (``/nodes``) and about its controller (``/controller``)."""
 
 from pydantic import Field
 
-from groupcoord.control.models import Broker
+from groupcoord.control.models import Broker, ResponseBody
 
 
 class Node(Broker):
@@ -23,3 +23,11 @@ class Node(Broker):
         description="the state and the faults in words",
         examples=["running, cut off from broker 3, slow disk: 500 ms for each append"],
     )
+
+
+class Controller(ResponseBody):
+    """The controller of a cluster."""
+
+    id: int
+    state: str = Field(description="running, paused or stopped")
+    epoch: int = Field(description="the epoch in which it was elected")

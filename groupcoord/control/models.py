@@ -143,14 +143,6 @@ class Broker(ResponseBody):
     rack: str | None
 
 
-class Controller(ResponseBody):
-    """The controller of a cluster."""
-
-    id: int
-    state: str = Field(description="running, paused or stopped")
-    epoch: int = Field(description="the epoch in which it was elected")
-
-
 class Clock(ResponseBody):
     """The clock of a broker."""
 

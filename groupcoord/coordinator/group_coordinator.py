@@ -35,9 +35,6 @@ from groupcoord.core.effects import Call, Effect
 from groupcoord.core.java_hash_order import partition_for
 from groupcoord.core.timers import Timers
 from groupcoord.core.transaction_verification_types import (
-    TopicPartition,
-    TransactionalWrite,
-    Verified,
     VerifyTransaction,
 )
 from groupcoord.protocol.apis import ApiKey
@@ -75,9 +72,9 @@ class GroupCoordinator:
     ) -> None:
         self.config = config
         self.timers = Timers()
-        self.verify_transaction: VerifyTransaction = _take_every_transaction
-        """Asked before offsets are stored in a transaction. It need not ask anybody about a partition whose log has an open
-        transaction of that producer id and epoch: that is verified already."""
+        self.verify_transaction: VerifyTransaction
+        """Asked before offsets are stored in a transaction; set by the node. It need not ask anybody about a partition whose
+        log has an open transaction of that producer id and epoch: that is verified already."""
         self._topics = topics
 
         subscribed = SubscribedTopics(topics)
@@ -90,8 +87,8 @@ class GroupCoordinator:
         settings = AppendSettings(
             config.offsets_commit_timeout_ms, config.group_coordinator_append_linger_ms, max_batch_bytes
         )
-        self.transaction_coordinator_of: CoordinatorOf = lambda _, __: None
-        """The broker that coordinates a transactional id."""
+        self.transaction_coordinator_of: CoordinatorOf
+        """The broker that coordinates a transactional id; set by the node."""
         self.runtime = CoordinatorRuntime(
             OFFSETS_TOPIC, config.offsets_topic_num_partitions, self.timers, new_machine, settings
         )
@@ -178,13 +175,6 @@ class GroupCoordinator:
         # A single broker coordinates every group whose log it has, even while it loads that.
         lost = shard.state not in (ShardState.ACTIVE, ShardState.LOADING)
         return None if lost else this_broker(self.config, listener)
-
-
-def _take_every_transaction(
-    ctx: HandlerContext, _: Call, __: TransactionalWrite, ___: Sequence[TopicPartition], verified: Verified
-) -> None:
-    """Accept every transactional write, where there is no transaction coordinator."""
-    verified(ctx, {})
 
 
 def _shard_of(shards: Sequence[RuntimeShard]) -> Callable[[str], RuntimeShard]:

@@ -76,6 +76,7 @@ class TestAsking:
         assert plane.log("orders", 1).last_stable_offset == 1
 
     def test_without_a_coordinator_producers_are_to_try_again(self, plane: DataPlane) -> None:
+        coordinator(plane, {0: ErrorCode.COORDINATOR_NOT_AVAILABLE})
         (outcome,) = produce(plane, part(0))
         assert (outcome.error_code, outcome.error_message) == (
             ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -142,6 +142,8 @@ class World:
             config_of=config_of or kafkas_defaults,
             group_version=lambda: 1,
         )
+        self.coordinator.verify_transaction = lambda ctx, _, __, ___, verified: verified(ctx, {})
+        self.coordinator.transaction_coordinator_of = lambda _, __: None
         self.asked: list[Asked] = []
         self.effects: list[Effect] = []
         self.events: list[Event] = []

@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
+from groupcoord.control.broker_models import Controller
 from groupcoord.control.controlled_clusters import ControlledCluster
-from groupcoord.control.models import Controller
 from groupcoord.control.route_dependencies import CONFLICT, Target, router
 from groupcoord.testing.cluster_controller import ControllerHandle
 
