@@ -88,9 +88,8 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         import httpx  # noqa: PLC0415 - an extra that need not be installed
 
-        from groupcoord.control.broker_models import Node  # noqa: PLC0415
+        from groupcoord.control.broker_models import Controller, Node  # noqa: PLC0415
         from groupcoord.control.client import ControlClient, ControlError  # noqa: PLC0415
-        from groupcoord.control.models import Controller  # noqa: PLC0415
     except ImportError as problem:
         return complain("cluster", f"--control needs {problem.name}: pip install 'groupcoord[control]'", 1)
     url: str = arguments.control

@@ -4,6 +4,8 @@ They take topic ids and the current target assignment, and return the next targe
 transition of members from one target to the next is not their task.
 """
 
+from collections.abc import Callable
+
 from groupcoord.assignors.server_side.group_spec import (
     GroupSpec,
     MemberSubscription,
@@ -14,7 +16,6 @@ from groupcoord.assignors.server_side.group_spec import (
     subscription_type,
 )
 from groupcoord.assignors.server_side.range_assignor import assign_range
-from groupcoord.assignors.server_side.registry import SERVER_ASSIGNORS
 from groupcoord.assignors.server_side.simple_assignor import assign_simple
 from groupcoord.assignors.server_side.uniform_assignor import assign_uniform
 
@@ -31,3 +32,10 @@ __all__ = [
     "assign_uniform",
     "subscription_type",
 ]
+
+SERVER_ASSIGNORS: dict[str, Callable[[GroupSpec], TargetAssignment]] = {
+    "uniform": assign_uniform,
+    "range": assign_range,
+    "simple": assign_simple,
+}
+"""The assignors by Kafka's names: uniform and range are for ``group.consumer.assignors``, simple is for share groups."""

@@ -1,18 +1,18 @@
 """Invariants of replication in clusters whose brokers fail: durability, one leader per epoch, identical replicas at the end."""
 
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.events import LeaderChanged
 from groupcoord.broker.leader_election_and_isr import NO_LEADER
+from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.topic_store import Topic
 from groupcoord.client.completed_fetch import decode_records
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches.record_batch import BatchHeader, read_header
+from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
 from groupcoord.simulation.invariants.base import Invariant
-from groupcoord.simulation.invariants.replica_snapshot import ReplicaSnapshot, batch_headers, replica_snapshot
 from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, SimulationPlan
 from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 
@@ -28,6 +28,29 @@ def identity(header: BatchHeader) -> Identity:
     if header.base_sequence >= 0:
         return header.producer_id, header.producer_epoch, header.base_sequence, header.record_count
     return (header.crc,)
+
+
+class ReplicaSnapshot(NamedTuple):
+    """The log of a partition on one broker: end offset, and batch headers by base offset."""
+
+    end_offset: int
+    batches: dict[int, BatchHeader]
+
+
+def replica_snapshot(topic: Topic, partition: int, broker_id: int) -> ReplicaSnapshot:
+    """The replica of a partition on that broker."""
+    log = topic.copies[partition][broker_id]
+    headers = (header for segment in log.segments for _, header in cast("LogSegment", segment).batches())
+    return ReplicaSnapshot(log.log_end_offset, {header.base_offset: header for header in headers})
+
+
+def batch_headers(data: bytes) -> dict[int, BatchHeader]:
+    """The headers of the batches in ``data``, by base offset."""
+    return {
+        header.base_offset: header
+        for position, size, _ in iter_batch_extents(data)
+        for header in (read_header(data[position : position + size]),)
+    }
 
 
 class ReplicationInvariant(Invariant):
