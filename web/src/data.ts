@@ -9,7 +9,7 @@ export interface Header {
   dropped: Record<string, number>;
 }
 
-export interface Cause {
+interface Cause {
   type: "Requested" | "TimerFired" | "AdminAction" | "Answered";
   [field: string]: unknown;
 }

@@ -19,7 +19,7 @@ import type { View } from "./view.ts";
 /** What came is drawn at most so often (milliseconds). */
 const DRAW_EVERY_MS = 100;
 
-export interface ExplorerProps {
+interface ExplorerProps {
   source: Source;
   /** The group that is shown, until the person chooses another one. */
   focus?: string;

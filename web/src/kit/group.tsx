@@ -19,7 +19,7 @@ export const NEWS = new Set(
 const SHOWN = 5;
 
 /** The last news of a group before the moment that is shown, the newest first. */
-export function newsOf(view: View, count: number): Entry[] {
+function newsOf(view: View, count: number): Entry[] {
   const found: Entry[] = [];
   const { entries } = view.history;
   for (let place = view.count - 1; place >= 0 && found.length < count; place -= 1) {
@@ -98,7 +98,7 @@ function News({ view }: { view: View }) {
 }
 
 /** What led to something, as the end of a sentence. */
-export function causeText(view: View, root: Entry): string {
+function causeText(view: View, root: Entry): string {
   const fields = root.fields as Record<string, any>;
   const names = view.history.names;
   switch (root.event) {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-export interface PanelProps {
+interface PanelProps {
   title: ComponentChildren;
   /** Where links lead that are to it. */
   id?: string;

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { NEWS } from "./group.tsx";
 import { counted, type View } from "./view.ts";
 
-export interface TravelProps {
+interface TravelProps {
   view: View;
   /** Show the newest entry, and those that come. */
   follows: boolean;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-export interface VirtualListProps {
+interface VirtualListProps {
   label: string;
   count: number;
   /** Pixels. */

@@ -8,7 +8,7 @@ export interface Argument {
   default: unknown;
 }
 
-export interface ActionDescription {
+interface ActionDescription {
   text: string;
   arguments: Record<string, Argument>;
 }

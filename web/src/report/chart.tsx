@@ -36,7 +36,7 @@ export interface Row {
   shapes: Shape[];
 }
 
-export interface ChartProps {
+interface ChartProps {
   title: string;
   startMs: number;
   endMs: number;

@@ -8,7 +8,7 @@ import { bars, count, figures, LeftOut, Name, name, Table, text, Time, time, wor
 import { reasons } from "./sentences.ts";
 import { amount, duration, number, visible } from "./text.ts";
 
-export interface ArticleProps {
+interface ArticleProps {
   id: string;
   detail: GroupDetail;
   vocabulary: Vocabulary;

@@ -20,7 +20,7 @@ export interface GroupFilter {
 
 const FIELDS = ["words", "kind", "state", "problem"] as const;
 
-export function stateOf(group: GroupSummary): string {
+function stateOf(group: GroupSummary): string {
   return group.state ?? "gone";
 }
 

@@ -111,7 +111,7 @@ export interface Epoch {
   reconciled_ts: number | null;
 }
 
-export interface MemberChange {
+interface MemberChange {
   at_ts: number;
   member: string;
   client_id: string | null;
@@ -129,7 +129,7 @@ export interface MemberTimeline {
   spans: { from_ts: number; until_ts: number; partitions: number; is_settled: boolean }[];
 }
 
-export interface PartitionTimeline {
+interface PartitionTimeline {
   topic: string;
   partition: number;
   spans: { from_ts: number; until_ts: number; member: string | null; is_revoking: boolean }[];
@@ -217,7 +217,7 @@ export interface AssignorResult {
   imbalance_worst: number | null;
 }
 
-export interface DataQuality {
+interface DataQuality {
   counts: NamedCount[];
   bad: NamedCount[];
   problems: NamedCount[];
@@ -233,7 +233,7 @@ export interface NamedCount {
   count: number;
 }
 
-export interface LogPartition {
+interface LogPartition {
   log_partition: number;
   first_offset: number;
   last_offset: number;

@@ -11,7 +11,7 @@ export interface Column {
 }
 
 /** A bar beside each number compares it with the other rows. `highest` is the longest bar if no row has more; `mark` draws a line. */
-export interface BarOptions {
+interface BarOptions {
   highest?: number;
   mark?: number;
 }
@@ -24,7 +24,7 @@ export interface Cell {
   fill?: string;
 }
 
-export interface TableProps {
+interface TableProps {
   caption: string;
   columns: Column[];
   rows: Cell[][];

@@ -1,7 +1,7 @@
 /** The records of `__consumer_offsets` and `__transaction_state` as they were appended, superseded and cleaned away. */
 import type { Entry } from "../../data.ts";
 
-export interface LogRecord {
+interface LogRecord {
   /** The entry that says that it was appended. */
   seq: number;
   log: string;

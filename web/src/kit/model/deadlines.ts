@@ -1,7 +1,7 @@
 /** What the coordinator will do by itself, if nothing comes: derived from what members said and when. */
 import type { Group, Member, State } from "./state.ts";
 
-export interface Deadline {
+interface Deadline {
   group: string;
   /** The member whose deadline it is; "" if it is the group's. */
   member: string;

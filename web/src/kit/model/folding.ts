@@ -88,7 +88,7 @@ const KINDS: Record<string, "request" | "answer" | "dropped" | "none"> = {
 };
 
 /** Is an entry about `group`, or about several groups and this is one of them, or is it a timer of it? */
-export function concerns(entry: Entry, group: string): boolean {
+function concerns(entry: Entry, group: string): boolean {
   const fields = entry.fields as Fields;
   if (fields.group) return fields.group === group;
   const { groups = [], coordinator_keys: keys = [] } = fields.details ?? {};

@@ -28,7 +28,7 @@ export interface Member {
   revokingSinceMs: number;
 }
 
-export interface Wait {
+interface Wait {
   kind: "join" | "sync";
   sinceMs: number;
   forMs: number;
