@@ -58,12 +58,13 @@ async def wait_transaction(
     asked = {"state": state, "ongoing": ongoing, "committed": committed, "aborted": aborted}
     require_one_of(asked)
     if state:
-        wait = handle.wait_state(*state, timeout=timeout)
+        with wrong_argument("state"):
+            seen = await waited(cluster, handle.wait_state(*state, timeout=timeout))
     elif ongoing:
-        wait = handle.wait_ongoing(*(() if ongoing == "any" else ongoing.split(",")), timeout=timeout)
+        topics = () if ongoing == "any" else ongoing.split(",")
+        seen = await waited(cluster, handle.wait_ongoing(*topics, timeout=timeout))
     else:
         wait = handle.wait_committed(timeout=timeout) if committed else handle.wait_aborted(timeout=timeout)
-    with wrong_argument("state"):
         seen = await waited(cluster, wait)
     return Transaction.model_validate(seen)
 
