@@ -119,16 +119,10 @@ class NetworkClient:
         return answer
 
     async def request_of(
-        self,
-        node_id: int,
-        request: Any,
-        purpose: ConnectionPurpose,
-        timeout_ms: int | None = None,
-        *,
-        limit: int | None = None,
+        self, node_id: int, request: Any, purpose: ConnectionPurpose, *, limit: int | None = None
     ) -> Any:
         """Send ``request`` to broker ``node_id``. Raises DisconnectedError, also for an unknown broker."""
-        return await self.request_at(self._address(node_id), request, purpose, timeout_ms, limit=limit)
+        return await self.request_at(self._address(node_id), request, purpose, limit=limit)
 
     async def connection_to(self, node_id: int, purpose: ConnectionPurpose) -> BrokerConnection:
         """The connection to broker ``node_id``. Raises DisconnectedError, also for an unknown broker."""

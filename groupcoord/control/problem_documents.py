@@ -65,9 +65,9 @@ class ProblemError(Exception):
         )
 
     @classmethod
-    def of_field(cls, field: str, problem: str, status: int = 422) -> "ProblemError":
+    def of_field(cls, field: str, problem: str) -> "ProblemError":
         """The problem that one ``field`` is wrong."""
-        return cls(status, f"{field}: {problem}", errors=[(field, problem)])
+        return cls(422, f"{field}: {problem}", errors=[(field, problem)])
 
     def response(self) -> Response:
         """The HTTP response."""

@@ -86,7 +86,7 @@ def moved(fields: Iterable[DissectedField], by: int, path: str = "") -> Iterator
         ) from None
 
 
-def with_rest(fields: Iterable[DissectedField], data: bytes, path: str = "rest") -> Iterator[DissectedField]:
+def with_rest(fields: Iterable[DissectedField], data: bytes) -> Iterator[DissectedField]:
     """``fields``, then one field for the unread rest of ``data``; its meaning is the reason."""
     end = 0
     kind, meaning = "bytes", "behind the end; ignored"
@@ -98,7 +98,7 @@ def with_rest(fields: Iterable[DissectedField], data: bytes, path: str = "rest")
     except WireError as problem:
         kind, meaning = UNREADABLE, f"{problem.field}: {problem.reason}" if problem.field else problem.reason
     if kind == UNREADABLE or end < len(data):
-        yield DissectedField(end, len(data), path, kind, data[end:], meaning)
+        yield DissectedField(end, len(data), "rest", kind, data[end:], meaning)
 
 
 def dissection(
