@@ -14,7 +14,7 @@ from groupcoord.broker.fetch_sessions import FetchSessions
 from groupcoord.broker.high_watermarks import HighWatermarks
 from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH
-from groupcoord.broker.log_maintenance import LogManager
+from groupcoord.broker.log_maintenance import LogManager, tell_deletions
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.slow_disks import SlowDisks
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
@@ -223,6 +223,7 @@ class Broker:
         """
         log = topic.partitions[partition]
         self._log_manager.appended(log, ctx.now_ms)
+        tell_deletions(ctx, log)
         self.on_append(log)
         self.fetch_purgatory.appended(ctx, log)
         if topic.copies:
@@ -231,6 +232,7 @@ class Broker:
     def follower_appended(self, ctx: HandlerContext, copy: PartitionLog) -> None:
         """The log of a follower, or its high watermark, has advanced."""
         self._log_manager.appended(copy, ctx.now_ms)
+        tell_deletions(ctx, copy)
         self.fetch_purgatory.appended(ctx, copy)
 
     def move_leader(self, ctx: HandlerContext, topic: Topic, partition: int, broker_id: int) -> None:

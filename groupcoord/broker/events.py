@@ -32,6 +32,20 @@ class LogNotCleaned(Event):
 
 
 @event_class
+class LogSegmentsDeleted(Event):
+    """Retention deleted the oldest segments of ``log``, which began at ``start_offset`` and now begins at ``end_offset``."""
+
+    log: str
+    start_offset: int
+    end_offset: int
+    why: str
+
+    def text(self) -> str:
+        last = self.end_offset - 1
+        return f"{self.log} loses the records from offset {self.start_offset} to {last}: {self.why}"
+
+
+@event_class
 class BrokerStateChanged(Event):
     """A broker has another state: ``state`` is one of BrokerState, or ``fenced`` or ``unregistered`` by the controller."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from groupcoord.broker import cleaner
-from groupcoord.broker.events import LogCleaned, LogNotCleaned
+from groupcoord.broker.events import LogCleaned, LogNotCleaned, LogSegmentsDeleted
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.storage_backend import IN_MEMORY_STORAGE, StorageBackend
 from groupcoord.broker.topic_config import INT64_MAX
@@ -119,6 +119,13 @@ _CHECKPOINT = TimerKey("checkpoint", "logs")
 _FLUSH = TimerKey("flush", "logs")
 
 
+def tell_deletions(ctx: HandlerContext, log: PartitionLog) -> None:
+    """Emit LogSegmentsDeleted for what retention has deleted."""
+    for start, end, why in log.deletions:
+        ctx.emit(LogSegmentsDeleted, log=log.name, start_offset=start, end_offset=end, why=why)
+    log.deletions.clear()
+
+
 class LogManager:
     """The timers of all ``logs`` of a broker that started at ``started_ms``.
 
@@ -183,6 +190,7 @@ class LogManager:
         with contextlib.suppress(BatchError):
             for log in logs:
                 log.apply_retention(ctx.now_ms)
+                tell_deletions(ctx, log)
         if any(log.size for log in logs):
             self._schedule_retention(ctx.now_ms)
 

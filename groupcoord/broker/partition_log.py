@@ -117,6 +117,7 @@ class PartitionLog:
         self.epochs = LeaderEpochCache()
         self.cleaned_to = 0
         """The part before this offset has been compacted, if any has."""
+        self.deletions: list[tuple[int, int, str]] = []  # by retention, not told yet: from, up to, why
         self._segments: list[Segment] = []
 
     @classmethod
@@ -321,7 +322,9 @@ class PartitionLog:
     def _roll(self, now_ms: int) -> Segment:
         segment = self.backend.new_segment(self, self.log_end_offset, now_ms)
         self._segments.append(segment)
-        self._delete_by_size(self.settings.memory_bytes, now_ms)
+        self._delete_by_size(
+            self.settings.memory_bytes, now_ms, "in memory it holds {} bytes, unless retention.bytes is more"
+        )
         return segment
 
     @property
@@ -559,10 +562,10 @@ class PartitionLog:
         """
         self._delete_segments(self._segment_index(self.log_start_offset), now_ms)
         if self.settings.delete:
-            self._delete_by_size(self.settings.retention_bytes, now_ms)
+            self._delete_by_size(self.settings.retention_bytes, now_ms, "retention.bytes is {}")
             self._delete_by_age(now_ms)
 
-    def _delete_by_size(self, limit: int, now_ms: int) -> None:
+    def _delete_by_size(self, limit: int, now_ms: int, why: str) -> None:
         if not self.settings.delete or limit < 0:
             return
         spare = self.size - limit
@@ -572,7 +575,7 @@ class PartitionLog:
                 break
             spare -= segment.size
             count += 1
-        self._delete_segments(count, now_ms)
+        self._delete_segments(count, now_ms, why.format(limit))
 
     def _delete_by_age(self, now_ms: int) -> None:
         if self.settings.retention_ms < 0:
@@ -582,14 +585,16 @@ class PartitionLog:
             if not segment.size or now_ms - segment.largest_timestamp_ms <= self.settings.retention_ms:
                 break
             count += 1
-        self._delete_segments(count, now_ms)
+        self._delete_segments(count, now_ms, f"they are older than retention.ms, {self.settings.retention_ms} ms")
 
-    def _delete_segments(self, count: int, now_ms: int) -> None:
+    def _delete_segments(self, count: int, now_ms: int, why: str = "") -> None:
         if count == 0:
             return
         if count == len(self._segments):
             self._segments.append(self.backend.new_segment(self, self.log_end_offset, now_ms))
-        self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
+        if (start := self._segments[count].base_offset) > self.log_start_offset:
+            self.deletions.append((self.log_start_offset, start, why))
+            self.log_start_offset = start
         doomed = self._segments[:count]
         del self._segments[:count]
         self.backend.deleted(self, doomed)

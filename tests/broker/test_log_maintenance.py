@@ -1,6 +1,8 @@
+import dataclasses
+
 import pytest
 
-from groupcoord.broker.events import LogCleaned
+from groupcoord.broker.events import LogCleaned, LogSegmentsDeleted
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.storage_backend import LogBackend, Segment
 from groupcoord.core.effects import EmitEvent
@@ -36,6 +38,43 @@ def test_old_records_are_deleted_half_a_minute_after_the_start_and_then_every_fi
     plane.wait(1)
     assert (plane.log("orders").log_start_offset, plane.log("orders").size) == (2, 0)
     assert plane.broker.next_deadline() is None
+
+
+SIZE = len(batch(b"x"))
+
+
+def deletions(plane: DataPlane) -> list[Event]:
+    found = [effect.event for effect in plane.later if isinstance(effect, EmitEvent)]
+    return [event for event in found if isinstance(event, LogSegmentsDeleted)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "gone", "why"),
+    [
+        ({"retention_ms": MINUTE_MS}, 4, "they are older than retention.ms, 60000 ms"),
+        ({"retention_bytes": SIZE}, 3, f"retention.bytes is {SIZE}"),
+    ],
+)
+def test_it_is_told_which_records_retention_deletes_and_why(settings: dict[str, int], gone: int, why: str) -> None:
+    plane = DataPlane()
+    plane.topic("orders", internal_segment_bytes=SIZE, **settings)
+    for _ in range(4):
+        plane.produced("orders", batch(b"x", at_ms=NOW_MS))
+    plane.wait(6 * MINUTE_MS)
+    (event,) = deletions(plane)
+    assert event.text() == f"orders-0 loses the records from offset 0 to {gone - 1}: {why}"
+
+
+def test_it_is_told_at_once_that_more_does_not_fit_into_memory() -> None:
+    plane = DataPlane()
+    plane.topic("orders")
+    topic = plane.broker.topics["orders"]
+    topic.partitions[0].settings = dataclasses.replace(topic.settings, memory_bytes=2 * SIZE)
+    for _ in range(4):
+        plane.produced("orders", batch(b"x", at_ms=NOW_MS))
+    (event,) = deletions(plane)
+    why = f"in memory it holds {2 * SIZE} bytes, unless retention.bytes is more"
+    assert event.text() == f"orders-0 loses the records from offset 0 to 0: {why}"
 
 
 def test_the_looking_goes_on_as_long_as_there_is_something() -> None:
