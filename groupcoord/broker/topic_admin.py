@@ -7,6 +7,7 @@ The checks are those of Kafka's controller, in its order and with its messages. 
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from groupcoord.broker import topic_config, topic_names
@@ -21,6 +22,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
 from groupcoord.core.java_hash_order import hash_order
+from groupcoord.partitioners.partitioners import signed
 from groupcoord.protocol.apis.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -40,6 +42,19 @@ from groupcoord.protocol.errors import ErrorCode
 
 UNSET = -1
 NO_CONFIGS: Mapping[str, str] = {}
+
+MOST_RECORDS_PER_REQUEST = 10_000
+"""The maximum of records that a controller writes for one request: one per topic, partition and configuration."""
+
+_MOST_PLACED = 1 << 28
+"""A list of this many replicas does not fit into a heap of 1 GiB, Kafka's default: the controller runs out of memory."""
+
+
+class _OutOfMemoryError(ApiError):
+    """Kafka's controller runs out of memory while it places partitions. It fails the whole request, and changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class TopicPlan(NamedTuple):
@@ -149,11 +164,9 @@ def create_topic(
     return broker.topics.create(name, len(plan.replicas), plan.configs | internal, now_ms, plan.replicas)
 
 
-MOST_RECORDS_PER_REQUEST = 10_000
-"""The maximum of records that a controller writes for one request: one per topic, partition and configuration."""
-
 _FIRST_VERSION_WITH_DELETION_DISABLED = 3
 _DUPLICATE_NAME = "Duplicate topic name."
+_TOO_LARGE = "Unable to perform excessively large batch operation."
 _UNKNOWN_ID = "This server does not host this topic ID."
 
 
@@ -178,13 +191,14 @@ def _create_topics(broker: Broker, ctx: HandlerContext, request: CreateTopicsReq
     forbidden = [topic.name for topic in wanted if topic.name == topic_names.CLUSTER_METADATA]
     wanted = [topic for topic in wanted if topic.name != topic_names.CLUSTER_METADATA]
     _check_time(request.timeout_ms, work=bool(wanted))
-    if sum(_planned_partitions(topic, broker.config.num_partitions) for topic in wanted) > MOST_RECORDS_PER_REQUEST:
+    partitions = sum(_planned_partitions(topic, broker.config.num_partitions) for topic in wanted)
+    if signed(partitions) > MOST_RECORDS_PER_REQUEST:  # Kafka's sum is an int, which overflows
         text = "Excessively large number of partitions per request."
         raise ApiError(ErrorCode.POLICY_VIOLATION, text)
     outcomes = [_planned(broker, topic) for topic in wanted]
     plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
     if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > MOST_RECORDS_PER_REQUEST:
-        raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        raise ApiError(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
     results = [
         _created(broker, outcome, None if request.validate_only else ctx.now_ms)
         if isinstance(outcome, TopicPlan)
@@ -208,7 +222,16 @@ def _planned_partitions(topic: CreatableTopic, default: int) -> int:
 
 def _planned(broker: Broker, topic: CreatableTopic) -> TopicPlan | CreatableTopicResult:
     try:
+        if (
+            not topic.assignments
+            and _planned_partitions(topic, broker.config.num_partitions) > MOST_RECORDS_PER_REQUEST
+        ):
+            # Their sum has overflowed, so that there are more than 2^31 of them.
+            plan_topic(broker, replace(topic, num_partitions=1))
+            raise _OutOfMemoryError
         return plan_topic(broker, topic)
+    except _OutOfMemoryError:
+        raise
     except ApiError as refused:
         return _not_created(topic.name, refused)
 
@@ -321,30 +344,36 @@ def _create_partitions(broker: Broker, request: CreatePartitionsRequest) -> list
     single = [name for name in hash_order(times) if times[name] == 1]
     _check_time(request.timeout_ms, work=bool(single))
     room = MOST_RECORDS_PER_REQUEST
+    plans: list[tuple[Topic, Sequence[Replicas]]] = []
     for name in single:
         try:
             topic = broker.topics.get(name)
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             added = _additional_partitions(broker, topic, asked[name], room)
+            plans.append(
+                (topic, added[:room])
+            )  # Kafka keeps the partitions that it created before it reached the limit
             if len(added) > room:
-                # Kafka keeps the partitions that it created before it reached the limit.
-                if not request.validate_only:
-                    topic.add_partitions(room, added[:room])
                 room = 0
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             room -= len(added)
+        except _OutOfMemoryError:
+            raise
         except ApiError as refused:
             results.append(_not_added(name, refused))
-            continue
-        if not request.validate_only:
+        else:
+            results.append(CreatePartitionsTopicResult(name=name))
+    if len(single) > MOST_RECORDS_PER_REQUEST:  # the list of results has the same limit as that of records
+        raise ApiError(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+    if not request.validate_only:
+        for topic, added in plans:
             topic.add_partitions(len(added), added)
-        results.append(CreatePartitionsTopicResult(name=name))
     return results
 
 
 def _additional_partitions(broker: Broker, topic: Topic, asked: CreatePartitionsTopic, most: int) -> Sequence[Replicas]:
-    """The replicas of the added partitions, at most ``most`` + 1 of them. Raises Refused."""
+    """The replicas of the added partitions, at most ``most`` + 1 of them. Raises Refused, _OutOfMemoryError."""
     present = len(topic.partitions)
     if asked.count == present:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
@@ -354,7 +383,10 @@ def _additional_partitions(broker: Broker, topic: Topic, asked: CreatePartitions
     added = asked.count - present
     replication_factor = len(topic.metadata.replicas[0])
     if asked.assignments is None:
-        return broker.cluster.place(broker.config, min(added, most + 1), replication_factor)
+        placed = broker.cluster.place(broker.config, min(added, most + 1), replication_factor)
+        if added >= _MOST_PLACED:
+            raise _OutOfMemoryError
+        return placed
     if len(asked.assignments) != added:
         text = (
             f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} assignment(s) "

@@ -117,6 +117,26 @@ class TestCreateTopics:
         refusal = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         assert answer == [(one.name, refusal) for one in (*topics, topic("z"), topic("z"))]
 
+    def test_the_number_of_partitions_overflows(self) -> None:
+        most, lost = (1 << 31) - 1, (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        asking = Asking()
+        assert created(asking.ask(creating(topic("z"), topic("a", most), topic("b", most)))) == [
+            ("z", lost),
+            ("a", lost),
+            ("b", lost),
+        ]
+        text = (
+            "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only 1 "
+            "broker(s) are registered or some brokers have all their log directories cordoned."
+        )
+        fault = (ErrorCode.INVALID_REPLICATION_FACTOR, text)
+        assert created(asking.ask(creating(topic("z"), topic("a", most, 2), topic("b", most, 2)))) == [
+            ("z", (NONE, None)),
+            ("a", fault),
+            ("b", fault),
+        ]
+        assert [each.name for each in asking.broker.topics] == ["z"]
+
     @pytest.mark.parametrize(
         ("topics", "fits"),
         [
@@ -386,6 +406,22 @@ class TestCreatePartitions:
         present = (ErrorCode.INVALID_PARTITIONS, "Topic already has 1 partition(s).")
         assert asking.grow(("p", 10_003), ("q", 1), check=True) == [("p", full), ("q", present)]
         assert asking.grow(("p", 10_002), check=True) == [("p", (NONE, None))]
+
+    @pytest.mark.parametrize("count", [(1 << 28) + 2, (1 << 31) - 1])
+    def test_a_request_for_more_partitions_than_fit_into_the_memory_fails_as_a_whole(self, count: int) -> None:
+        asking = Growing()
+        lost = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        assert asking.grow(("q", 2), ("p", count)) == [("q", lost), ("p", lost)]
+        assert asking.counts() == (2, 1)
+
+    def test_one_request_names_ten_thousand_topics_at_most(self) -> None:
+        asking = Growing()
+        names = [*(str(number) for number in range(9_999)), "p"]
+        assert (answer := asking.grow(*((name, 3) for name in names), check=True)).count(("p", (NONE, None))) == 1
+        assert len(answer) == 10_000
+        refused = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        assert asking.grow(*((name, 3) for name in [*names, "q"])) == [(name, refused) for name in [*names, "q"]]
+        assert asking.counts() == (2, 1)
 
     def test_no_time_is_not_enough(self) -> None:
         asking = Growing()

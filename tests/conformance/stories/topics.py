@@ -217,6 +217,36 @@ def every_version_of_adding_partitions(s: Story) -> None:
     add(3, more("__consumer_offsets", 51), does="adds to an internal topic", validate_only=True)
 
 
+@story(sections=["topics"])
+def more_partitions_than_there_is_memory_for(s: Story) -> None:
+    """Up to 2147483647 partitions, whose sum overflows: the request fails as a whole, and changes nothing."""
+    admin, stage = Client(s, "admin"), Stagehand(s)
+    a, b = stage.topic("a", 2), stage.topic("b", 2)
+    c, d = s.topic_name("c"), s.topic_name("d")
+    most = (1 << 31) - 1
+
+    def add(counts: Mapping[str, int], does: str) -> None:
+        topics = tuple(
+            CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts.items()
+        )
+        admin.asks(CreatePartitionsRequest(topics=topics, timeout_ms=10_000, validate_only=False), 3, does=does)
+
+    for count in (most, 1_000_000_000):
+        add({a: 3, b: count}, "adds one partition to a topic, and very many to another")
+        add({b: count, a: 3}, "the other way round")
+    add({a: 2}, "asks for what it has")
+    admin.asks(create(wanted(c, most)), does="creates a topic with very many partitions")
+    for topics in (
+        (wanted(c, most), wanted(d, most)),
+        (wanted(c), wanted(d, most), wanted(a, most)),
+        (wanted(c, most), wanted(d, -1)),
+        (wanted(c, most), wanted(d, 0)),
+        (wanted(c, most, 5), wanted(d, most, 7)),
+        (wanted("c d", most), wanted(c, most, 5), wanted(d, 1)),
+    ):
+        admin.asks(create(*topics, validate_only=True), 4, does="only validates so many that an int overflows")
+
+
 @story(sections=["metadata"])
 def every_version_of_metadata(s: Story) -> None:
     """One topic, an unknown one, none, and all of them, in every version."""
