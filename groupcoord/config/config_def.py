@@ -31,7 +31,8 @@ Value = bool | int | float | str | tuple[str, ...] | None
 
 _BLANKS = "".join(map(chr, range(33)))  # the characters that Java's String.trim() removes
 _INTEGER = re.compile(r"[+-]?\d+")  # digits of any script, as in Java
-_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)", re.ASCII)
+_HEXADECIMAL = re.compile(r"([+-]?0[xX]([\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII)
 
 
 class ConfigType(enum.IntEnum):
@@ -87,15 +88,29 @@ def read(name: str, kind: ConfigType, text: str) -> Value:
                 raise InvalidValueError(name, text, f"Not a number of type {kind.name}")
             return int(trimmed)
         case ConfigType.DOUBLE:
-            if not _DOUBLE.fullmatch(trimmed):
+            number = _double(trimmed)
+            if number is None:
                 raise InvalidValueError(name, text, "Not a number of type DOUBLE")
-            return float(trimmed if trimmed[-1] in "Ny" else trimmed.rstrip("fFdD"))
+            return number
         case ConfigType.LIST:
             return tuple(re.split(r"\s*,\s*", trimmed)) if trimmed else ()
         case ConfigType.PASSWORD:
             return text
         case _:
             return trimmed
+
+
+def _double(text: str) -> float | None:
+    """``Double.parseDouble``; None is not a number."""
+    hexadecimal = _HEXADECIMAL.fullmatch(text)
+    if hexadecimal:
+        try:
+            return float.fromhex(hexadecimal[1])
+        except OverflowError:
+            return -math.inf if text.startswith("-") else math.inf
+    if _DECIMAL.fullmatch(text):
+        return float(text if text[-1] in "Ny" else text.rstrip("fFdD"))
+    return None
 
 
 def show(value: Value) -> str | None:
@@ -123,7 +138,9 @@ def show_double(number: float) -> str:
         return repr(number)
     from decimal import Decimal  # noqa: PLC0415 - rarely needed, and would slow down every start
 
-    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    two_digits = f"{number:.1e}"  # preferred to one digit, such as 4.9E-324 to 5.0E-324
+    shortest = two_digits if float(two_digits) == number else repr(number)
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     text = "".join(map(str, digits))
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{int(exponent) + len(text) - 1}"
 

@@ -1,0 +1,65 @@
+"""Values of configurations as Java and Kafka parse them: numbers in unusual notations."""
+
+from groupcoord.protocol.apis import alter_configs
+from groupcoord.protocol.messages import AlterConfigsRequest
+from tests.conformance.actors import Client, Stagehand
+from tests.conformance.stories.configs import BROKER, DELETE, SET, SPREAD_MS, TOPIC, alter, describe
+from tests.conformance.stories.topics import create, wanted
+from tests.conformance.story import Story, story
+
+
+@story(sections=["configs"])
+def doubles_as_java_parses_them(s: Story) -> None:
+    """Hexadecimal doubles, with suffixes, too great, too small and not a number, for a topic in all requests, and a broker."""
+    stage, admin = Stagehand(s), Client(s, "admin")
+    topic, ratio = stage.topic("orders"), "min.cleanable.dirty.ratio"
+    valid = (
+        "0x1p-1",
+        "0X.8P-1",
+        "+0x1.p-2f",
+        " 0x0p99999999999D ",
+        "0x1p-1075",
+        "1d",
+        "NaN",
+        "-0",
+        "4.9e-324",
+        "0x1p-1074",
+    )
+    invalid = (
+        "0x1p3",
+        "-0x1p-1",
+        "0x1",
+        "0xp1",
+        "0x.p1",
+        "0x1p",
+        "0x1p-1L",
+        "0x1p-1_0",
+        "1_0",
+        "nan",
+        "NaNd",
+        "Infinity",
+        "",
+    )
+    for value in valid:
+        admin.asks(alter(TOPIC, topic, (ratio, SET, value)), does=f"sets {value!r}")
+        s.target.wait(SPREAD_MS)
+        admin.asks(describe(TOPIC, topic, [ratio]), 4, does="describes the topic")
+    for value in valid + invalid:
+        config = alter_configs.AlterableConfig(name=ratio, value=value)
+        resource = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=(config,))
+        admin.asks(AlterConfigsRequest(resources=(resource,), validate_only=True), does=f"tries {value!r}")
+        new = wanted(s.topic_name("new"), configs={ratio: value})
+        admin.asks(create(new, validate_only=True), 4, does=f"tries to create a topic with {value!r}")
+    bytes_per_second = "log.cleaner.io.max.bytes.per.second"
+    for value in (
+        "0x1p3",
+        "-0x1p99999999999",
+        "0x1p99999999999",
+        "0x1.fffffffffffff8p1023",
+        "-0x1p-1074",
+        "0x1.8p-1073",
+    ):
+        admin.asks(alter(BROKER, "1", (bytes_per_second, SET, value)), does=f"sets {value!r} for the broker")
+        s.target.wait(SPREAD_MS)
+        admin.asks(describe(BROKER, "1", [bytes_per_second]), 4, does="describes the broker")
+    admin.asks(alter(BROKER, "1", (bytes_per_second, DELETE, None)), does="deletes it")
