@@ -281,6 +281,10 @@ def _check_broker_operation(change: AlterableConfig) -> None:
             word = AlterConfigOpType(operation).name.lower()
             text = f"Config value {word} is not allowed for config key: {change.name}"
             raise ApiError(ErrorCode.INVALID_CONFIG, text)
+        if row.required:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR
+            )  # Kafka fails with an exception: there is no default to change
 
 
 def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:

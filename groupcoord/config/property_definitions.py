@@ -41,7 +41,8 @@ class Synonym(NamedTuple):
 
 
 class Property(NamedTuple):
-    """The definition of one property. ``default`` is text, or None; ``documentation`` is "" if it is only carried."""
+    """The definition of one property. ``default`` is text, or None; ``documentation`` is "" if it is only carried; one that is
+    ``required`` has no default in Kafka."""
 
     name: str
     type: ConfigType
@@ -50,6 +51,7 @@ class Property(NamedTuple):
     documentation: str
     change: UpdateMode = UpdateMode.CLUSTER
     synonyms: tuple[Synonym, ...] = ()
+    required: bool = False
 
     @property
     def acts(self) -> bool:
@@ -92,6 +94,7 @@ def _broker_properties() -> Iterator[Property]:
             _default(default),
             BROKER_DOCUMENTATION.get(name, ""),
             change=UpdateMode(change),
+            required=default == "required",
         )
 
 

@@ -339,6 +339,13 @@ class TestBroker:
     def test_only_lists_grow(self, change: Change, text: str) -> None:
         assert Changing().change(BROKER, "1", change) == (INVALID_CONFIG, text)
 
+    @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+    def test_a_list_without_a_default_cannot_grow(self, operation: int) -> None:
+        for name in ("process.roles", "controller.listener.names"):
+            assert Changing().change(BROKER, "1", (name, "x", operation)) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            fixed = f"Cannot update these configs dynamically: [{name}]"
+            assert Changing().change(BROKER, "1", (name, "x", SET)) == (INVALID_REQUEST, fixed)
+
     def test_what_is_fixed_may_be_deleted(self) -> None:
         assert Changing().change(BROKER, "1", ("num.partitions", None, DELETE)) == DONE
 

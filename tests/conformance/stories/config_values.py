@@ -3,7 +3,17 @@
 from groupcoord.protocol.apis import alter_configs
 from groupcoord.protocol.messages import AlterConfigsRequest
 from tests.conformance.actors import Client, Stagehand
-from tests.conformance.stories.configs import BROKER, DELETE, SET, SPREAD_MS, TOPIC, alter, describe
+from tests.conformance.stories.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SET,
+    SPREAD_MS,
+    SUBTRACT,
+    TOPIC,
+    alter,
+    describe,
+)
 from tests.conformance.stories.topics import create, wanted
 from tests.conformance.story import Story, story
 
@@ -63,3 +73,26 @@ def doubles_as_java_parses_them(s: Story) -> None:
         s.target.wait(SPREAD_MS)
         admin.asks(describe(BROKER, "1", [bytes_per_second]), 4, does="describes the broker")
     admin.asks(alter(BROKER, "1", (bytes_per_second, DELETE, None)), does="deletes it")
+
+
+@story(sections=["configs"])
+def lists_of_a_broker_that_cannot_be_changed(s: Story) -> None:
+    """All operations on lists that are fixed at the start, with and without a default, of one broker and of all."""
+    admin = Client(s, "admin")
+    for name in ("1", ""):
+        for key in (
+            "process.roles",
+            "controller.listener.names",
+            "early.start.listeners",
+            "log.dirs",
+            "group.consumer.assignors",
+            "group.coordinator.rebalance.protocols",
+            "config.providers",
+            "controller.quorum.voters",
+            "sasl.oauthbearer.expected.audience",
+        ):
+            for operation in (SET, DELETE, APPEND, SUBTRACT):
+                for value in (None,) if operation == DELETE else ("", "broker", "a,b,a", ","):
+                    request = alter(BROKER, name, (key, operation, value), validate_only=True)
+                    does = f"does {operation} with {value!r} to {key} of broker {name!r}"
+                    admin.asks(request, does=does)
