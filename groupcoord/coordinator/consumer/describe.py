@@ -5,6 +5,7 @@ Sources: ``GroupCoordinatorService.consumerGroupDescribe``, ``ConsumerGroup.asDe
 
 import uuid
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator.consumer.consumer_group import require_consumer_group
@@ -17,7 +18,8 @@ from groupcoord.coordinator.topics_view import TopicsView
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call
-from groupcoord.core.java_hash_order import TimelineMap, hash_map_order, hash_set_order, string_hash, uuid_hash
+from groupcoord.core.java_hash_order import TimelineMap, hash_set_order, string_hash, uuid_hash
+from groupcoord.core.java_map import JavaMap
 from groupcoord.protocol.apis.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -83,10 +85,9 @@ def _described(
 
 
 def _member(member: ConsumerMember, target: Target, topics: TopicsView, version: int) -> Member:
-    has = {topic_id: list(of_topic) for topic_id, of_topic in member.assigned.items()}
-    for topic_id, of_topic in member.revoking.items():
-        has[topic_id] = [*has.get(topic_id, ()), *of_topic]
-    has = {topic_id: has[topic_id] for topic_id in hash_map_order(has, uuid_hash)}
+    has: JavaMap[uuid.UUID, list[int]] = JavaMap(uuid_hash)
+    for topic_id, of_topic in chain(member.assigned.items(), member.revoking.items()):
+        has.computed(topic_id, list).extend(of_topic)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -96,7 +97,7 @@ def _member(member: ConsumerMember, target: Target, topics: TopicsView, version:
         client_host=member.client_host,
         subscribed_topic_names=tuple(hash_set_order(sorted(member.topics), string_hash)),
         subscribed_topic_regex=member.topic_regex,
-        assignment=_assignment(has, topics),
+        assignment=_assignment(dict(has.items()), topics),
         target_assignment=_assignment(target, topics),
         member_type=(CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER) if version >= 1 else -1,
     )

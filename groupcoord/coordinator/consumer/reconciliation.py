@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from groupcoord.coordinator.consumer.member import NOTHING, Assigned, ConsumerMember, MemberState, Target
 from groupcoord.core.api_error import ApiError
 from groupcoord.core.java_hash_order import hash_map_order, hash_set_order, uuid_hash
-from groupcoord.core.java_map import copied_set, int_order, slots_of_copy
+from groupcoord.core.java_map import JavaMap, copied_set, int_order, slots_of_copy
 from groupcoord.protocol.errors import ErrorCode
 
 FREE = -1
@@ -66,12 +66,15 @@ def _revoke_unsubscribed(member: ConsumerMember, subscribed_ids: Container[uuid.
     gone = {topic_id: of_topic for topic_id, of_topic in member.assigned.items() if topic_id not in subscribed_ids}
     if not gone:
         return member
-    kept = {topic_id: of_topic for topic_id, of_topic in member.assigned.items() if topic_id not in gone}
-    revoking = dict(member.revoking)
+    copied = hash_map_order(member.assigned, uuid_hash, slots_of_copy(len(member.assigned)))
+    kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id not in gone}
+    all_revoking: JavaMap[uuid.UUID, Mapping[int, int]] = JavaMap(uuid_hash, slots_of_copy(len(member.revoking)))
+    for topic_id, of_topic in member.revoking.items():
+        all_revoking.put(topic_id, of_topic)
     for topic_id, of_topic in gone.items():
-        before = revoking.get(topic_id)
-        revoking[topic_id] = of_topic if before is None else _merged(before, of_topic)
-    revoking = {topic_id: revoking[topic_id] for topic_id in hash_map_order(revoking, uuid_hash)}
+        before = all_revoking.computed(topic_id, dict)
+        all_revoking.replace(topic_id, _merged(before, of_topic) if before else of_topic)
+    revoking = dict(all_revoking.items())
     if _owns(owned, revoking):
         return dataclasses.replace(
             member,
@@ -131,17 +134,20 @@ def _next(
             assigned=_in_order(kept),
             revoking=_in_order(revoked),
         )
+    assigned: JavaMap[uuid.UUID, Mapping[int, int]] = JavaMap(uuid_hash)
+    for topic_id, of_topic in kept.items():
+        assigned.put(topic_id, of_topic)
     for topic_id in hash_map_order(added, uuid_hash):
-        had = kept.get(topic_id, {})
+        had = assigned.computed(topic_id, dict)
         table = slots[topic_id] if had else 16
         both = {**had, **dict.fromkeys(added[topic_id], target_epoch)}
-        kept[topic_id] = {partition: both[partition] for partition in int_order(both, table)}
+        assigned.replace(topic_id, {partition: both[partition] for partition in int_order(both, table)})
     return dataclasses.replace(
         member,
         state=MemberState.UNRELEASED_PARTITIONS if has_unreleased else MemberState.STABLE,
         member_epoch=target_epoch,
         previous_member_epoch=member.member_epoch,
-        assigned=_in_order(kept),
+        assigned=dict(assigned.items()),
         revoking=NOTHING,
     )
 

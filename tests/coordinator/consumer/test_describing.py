@@ -155,3 +155,12 @@ def test_pending_writes_do_not_show() -> None:
     while w.held:
         w.confirm()
     assert {each.member_id for each in w.described().members} == {"b"}
+
+
+def test_topics_that_share_a_bucket_are_listed_the_other_way_round() -> None:
+    w = ConsumerWorld(topics={f"t{number}": 1 for number in range(17)})
+    answer = w.consumer("a", "t0", "t16").join().answer
+    given = [each.topic_id for each in answer.assignment.topic_partitions]
+    assert len({topic_id.int % 16 for topic_id in given}) == 1
+    described = w.described().members[0].assignment.topic_partitions
+    assert [each.topic_id for each in described] == given[::-1]

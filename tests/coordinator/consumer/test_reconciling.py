@@ -12,6 +12,8 @@ from groupcoord.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumers import ConsumerWorld, settle
 
 T, U = uuid.UUID(int=1), uuid.UUID(int=2)
+V = uuid.UUID(int=17)
+"""In the same bucket of Java's hash maps as T."""
 STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
 
 
@@ -193,3 +195,28 @@ def test_racks_are_told_to_the_assignor() -> None:
     a, b = w.joined_consumers("ab", rack="r")
     settle([a, b])
     assert [each.rack_id for each in w.described().members] == ["r", "r"]
+
+
+@pytest.mark.parametrize(("has", "order"), [((), [V, T]), ((T,), [V, T]), ((V,), [T, V])])
+def test_a_new_topic_comes_first_in_its_bucket(has: tuple[uuid.UUID, ...], order: list[uuid.UUID]) -> None:
+    before = member(assigned=dict.fromkeys(has, (0,)))
+    assert list(step(before, {T: (0,), V: (0,)}, subscribed=(T, V)).assigned) == order
+
+
+def test_a_topic_to_give_back_comes_first_in_its_bucket() -> None:
+    before = member(assigned={T: (0,), V: (0,)})
+    assert list(step(before, {}, epoch=5, subscribed=(), changed=True).revoking) == [V, T]
+    before = member(UNREVOKED, assigned={V: (0,)}, revoking={T: (0,)})
+    assert list(step(before, {}, subscribed=(), changed=True).revoking) == [V, T]
+    before = member(UNREVOKED, assigned={T: (1,), V: (0,)}, revoking={V: (1,), T: (0,)})
+    assert list(step(before, {}, subscribed=(), changed=True).revoking.items()) == [
+        (V, {0: 2, 1: 2}),
+        (T, {0: 2, 1: 2}),
+    ]
+
+
+def test_topics_that_stay_are_in_the_order_of_a_small_map() -> None:
+    ninth = uuid.UUID(int=9)  # of eight buckets the one before that of U
+    before = member(assigned={T: (0,), U: (0,), ninth: (0,)})
+    after = step(before, {}, epoch=5, subscribed=(U, ninth), changed=True)
+    assert list(after.assigned) == [ninth, U]
