@@ -4,6 +4,7 @@ Source: ``CoordinatorRuntime``: its current batch, deferred event queue and ``Op
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from groupcoord.coordinator.runtime.undo import UndoLog
@@ -76,6 +77,8 @@ class AppendQueue:
         self.next_offset = 0
         """The offset that the next record will have."""
         self._open: PendingBatch | None = None
+        self._loose: list[tuple[Origin, UndoLog]] = []
+        """What writes without records have changed since the last record, in one undo log; the next batch takes it along."""
         self._timeouts = 0
 
     @property
@@ -85,7 +88,8 @@ class AppendQueue:
 
     def undo_logs(self) -> Iterator[UndoLog]:
         """The undo logs of all pending writes, oldest first."""
-        return (log for batch in self.batches.values() for _, log in batch.changes)
+        pending = (batch.changes for batch in self.batches.values())
+        return (log for changes in chain(pending, (self._loose,)) for _, log in changes)
 
     def is_too_large(self, records: Sequence[TypedRecord], size: int) -> bool:
         """Would a batch of only ``records``, with the ``size_bound`` ``size``, be too large?"""
@@ -110,7 +114,7 @@ class AppendQueue:
             append_id = self._next_append_id()
             lingers_long = self._settings.linger_ms >= self._settings.write_timeout_ms
             batch = PendingBatch(append_id, self.next_offset, times_out=lingers_long)
-            self._open = self.batches[append_id] = batch
+            self._open = self.batches[append_id] = self._with_changes(batch)
             if self._settings.linger_ms > 0:
                 self._timers.schedule(TimerKey("linger", self._name), ctx.now_ms + self._settings.linger_ms, self.flush)
         batch.records += records
@@ -131,16 +135,28 @@ class AppendQueue:
         """Append the records of a transaction, or its ``marker``, as a separate batch, after flushing the open one."""
         self.flush(ctx)
         append_id = self._next_append_id()
-        batch = self.batches[append_id] = PendingBatch(append_id, self.next_offset, times_out=False)
+        batch = self._with_changes(PendingBatch(append_id, self.next_offset, times_out=False))
+        self.batches[append_id] = batch
         self.next_offset += len(records) if marker is None else 1
         if undo is not None:
             batch.changes.append((ctx.origin, undo))
         ctx.append(append_id, self._topic, self._partition, tuple(records), producer_id, producer_epoch, marker)
 
     def add_changes(self, ctx: HandlerContext, undo: UndoLog | None) -> None:
-        """Attach a write without records to the last batch, if there is one, so that ``undo`` is undone with it."""
-        if undo is not None and self.batches:
-            next(reversed(self.batches.values())).changes.append((ctx.origin, undo))
+        """Attach a write without records to the open batch, or else to the next one. Until that is stored, nobody sees the
+        changes, and if it fails, ``undo`` undoes them: in Kafka no earlier snapshot has them."""
+        if undo is None:
+            return
+        if self._open is not None:
+            self._open.changes.append((ctx.origin, undo))
+        elif self._loose:
+            undo.add_to(self._loose[0][1])
+        else:
+            self._loose.append((ctx.origin, undo))
+
+    def _with_changes(self, batch: PendingBatch) -> PendingBatch:
+        batch.changes, self._loose = self._loose, []
+        return batch
 
     def flush(self, ctx: HandlerContext) -> None:
         """Append the open batch, if there is one."""
@@ -181,13 +197,15 @@ class AppendQueue:
         ids = list(self.batches)
         failed = [self.batches.pop(number) for number in ids[ids.index(append_id) :]]
         self.next_offset = failed[0].base_offset
-        changes = [change for batch in failed for change in batch.changes]
+        changes = [change for batch in failed for change in batch.changes] + self._loose
+        self._loose = []
         return changes[::-1], self._dismiss(failed)
 
     def clear(self) -> list[PendingWrite]:
         """Drop all batches; returns their waiting writes."""
         batches = list(self.batches.values())
         self.batches.clear()
+        self._loose.clear()
         return self._dismiss(batches)
 
     def _dismiss(self, batches: list[PendingBatch]) -> list[PendingWrite]:

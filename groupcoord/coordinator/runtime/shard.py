@@ -178,11 +178,13 @@ class Shard(Generic[M]):
         try:
             result = operation.run(self.machine, ctx, call, request)
         except ApiError as refusal:
+            self._queue.add_changes(ctx, recorder.log)
             operation.refused(ctx, call, request, refusal)
             return
         finally:
             recorder.is_open = False
         if not result.records and not self._pending:
+            self._queue.add_changes(ctx, recorder.log)
             if result.stored is not None:
                 result.stored(ctx)
             if result.response is not None:

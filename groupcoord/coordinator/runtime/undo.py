@@ -37,6 +37,12 @@ class UndoLog:
             changes = self._changes[table] = {}
         changes.setdefault(key, before)
 
+    def add_to(self, earlier: "UndoLog") -> None:
+        """Make ``earlier`` undo this write, too."""
+        for table, changes in self._changes.items():
+            for key, before in changes.items():
+                earlier.save(table, key, before)
+
     def of(self, table: UndoTable) -> Mapping[Any, Any]:
         """The old values in ``table``, by key."""
         return self._changes.get(table, _NOTHING)

@@ -1,9 +1,12 @@
 """Groups that change their type: classic to consumer and back, under each policy (KIP-848)."""
 
+from itertools import count
+
 from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
 from tests.conformance.embedded import assignment, subscription
 from tests.conformance.members import Member
+from tests.conformance.offsets_topic import partition_of
 from tests.conformance.settings import CONSUMERS, DOWNGRADE_ONLY, NO_MIGRATION, UPGRADE_ONLY, Settings
 from tests.conformance.stories.consumer_classic_members import offers
 from tests.conformance.story import Story, story
@@ -211,6 +214,46 @@ def a_classic_member_joins_an_empty_consumer_group(s: Story) -> None:
     a.joins()
     admin.looks_at(group)
     admin.fetches(group, None)
+
+
+@story(settings=CONSUMERS, sections=["848 12.3"])
+def a_stranger_joins_an_empty_consumer_group(s: Story) -> None:
+    """A refused JoinGroup removes the group, but this is seen only when the next record of its partition is stored."""
+    stage, admin = Stagehand(s), Watcher(s, "admin")
+    topics, _ = topics_with_ids(s, stage, orders=1)
+    for suffix in ("seen", "stored", "consumer", "member", "deleted"):
+        group = s.group(suffix)
+        a = Consumer(s, f"a-{suffix}", group_id=group, topics=topics)
+        m = Member(s, "m", group_id=group, offers=offers(*topics))
+        a.joins()
+        a.leaves()
+        for does in ("joins with an unknown member id", "joins so once more"):
+            m.joins(does=does, member_id="unknown")
+        if suffix == "seen":
+            admin.looks_at(group)
+            admin.describes(group)
+            admin.lists()
+            m.heartbeats(member_id="unknown", generation_id=1)
+            admin.fetches(group, {topics[0]: [0]})
+            admin.looks_at(group)
+        elif suffix == "stored":
+            neighbour = next(
+                f"{number}" for number in count() if partition_of(f"{s.name}-{number}") == partition_of(group)
+            )
+            admin.commits(s.group(neighbour), {(topics[0], 0): 5})
+            admin.looks_at(group)
+            admin.describes(group)
+            admin.lists()
+        elif suffix == "consumer":
+            a.joins()
+            admin.looks_at(group)
+        elif suffix == "member":
+            m.asks_for_an_id()
+            admin.describes(group)
+            m.joins()
+        else:
+            admin.deletes(group)
+            admin.looks_at(group)
 
 
 def _under(setting: Settings, name: str) -> None:

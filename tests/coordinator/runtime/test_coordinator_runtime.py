@@ -258,6 +258,47 @@ def test_a_change_without_records_is_undone_with_the_batch_before_it() -> None:
     assert bench.shard.latest == {}
 
 
+def test_a_change_without_records_is_seen_when_the_next_batch_is_stored() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.flush()
+    bench.store()
+
+    def set_b(value: int) -> None:
+        def change(machine: Counters) -> CoordinatorResult:
+            machine.values["b"] = value
+            return CoordinatorResult()
+
+        bench.shard.run(bench.context(), change)
+
+    set_b(1)
+    set_b(2)
+    assert (bench.shard.latest, bench.shard.committed) == ({"a": 1, "b": 2}, {"a": 1})
+    bench.add("c")
+    bench.flush()
+    set_b(3)
+    bench.store()
+    assert (bench.shard.latest, bench.shard.committed) == ({"a": 1, "b": 3, "c": 1}, {"a": 1, "b": 2, "c": 1})
+    bench.add("d")
+    bench.flush()
+    set_b(4)
+    bench.fail()
+    assert bench.shard.latest == bench.shard.committed == {"a": 1, "b": 2, "c": 1}
+
+
+def test_a_change_without_records_is_not_kept_when_the_partition_is_unloaded() -> None:
+    bench = Bench()
+
+    def change(machine: Counters) -> CoordinatorResult:
+        machine.values["b"] = 1
+        return CoordinatorResult()
+
+    bench.shard.run(bench.context(), change)
+    bench.shard.unload(bench.context(), "moved")
+    bench.shard.activate(bench.shard.new_machine(), 0)
+    assert bench.shard.committed == {}
+
+
 def test_if_a_record_cannot_be_applied_what_was_applied_before_it_is_taken_back() -> None:
     bench = Bench()
     unknown = TypedRecord(object(), 1, LogRecord(key=b"", value=b""))
