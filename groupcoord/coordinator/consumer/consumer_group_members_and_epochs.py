@@ -99,6 +99,9 @@ class ConsumerGroupTables(Group):
         # When, at which epoch and in which version the group last refreshed its topic metadata; this is not in any record.
         self._refresh_at_ms = self._refreshed_epoch = 0
         self._topics_version: int | None = None
+        self._topics_hash = 0
+        """The hash of the subscribed topics in that version; the one in the record can also have topics of a regular expression
+        that was replaced since."""
 
     def __repr__(self) -> str:
         epochs = self.epochs
@@ -177,16 +180,28 @@ class ConsumerGroupTables(Group):
 
     def has_metadata_expired(self, now_ms: int) -> bool:
         """Must the group refresh its topic metadata? Also true if the write of the last refresh failed."""
-        return (
-            self._topics_version != self.context.topics.view.version
-            or now_ms >= self._refresh_at_ms
-            or self.epochs.group < self._refreshed_epoch
-        )
+        return self._topics_have_changed() or now_ms >= self._refresh_at_ms or self.epochs.group < self._refreshed_epoch
 
-    def refreshed(self, now_ms: int, epoch: int) -> None:
-        """Note that the group refreshed its topic metadata, and is at ``epoch`` then."""
+    def _topics_have_changed(self) -> bool:
+        """Have any of the subscribed topics?"""
+        topics, seen = self.context.topics, self._topics_version
+        if (
+            seen is not None
+            and seen != topics.view.version
+            and topics.group_hash(self.counts.topics()) == self._topics_hash
+        ):
+            self._topics_version = topics.view.version
+        return self._topics_version != topics.view.version
+
+    def refreshed(self, now_ms: int, epoch: int, topics_hash: int) -> None:
+        """Note that the group refreshed its topic metadata, whose hash is ``topics_hash``, and is at ``epoch`` then."""
         self._refresh_at_ms, self._refreshed_epoch = now_ms + REFRESH_INTERVAL_MS, epoch
         self._topics_version = self.context.topics.view.version
+        self._topics_hash = topics_hash
+
+    def resubscribed(self, topics_hash: int) -> None:
+        """Note the hash of topics to which the group is now subscribed, without a refresh."""
+        self._topics_hash = topics_hash
 
     def named(self, partitions: Mapping[uuid.UUID, Iterable[int]]) -> tuple[tuple[str, int], ...]:
         """Convert topic ids to (topic name, partition) pairs, for events."""

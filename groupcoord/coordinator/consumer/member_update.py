@@ -20,6 +20,7 @@ from groupcoord.assignors.server_side import (
 from groupcoord.coordinator.consumer import records, regular_expressions
 from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, ConsumerGroupSessions
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
+from groupcoord.coordinator.consumer.member_aggregates import SubscriptionCounts
 from groupcoord.coordinator.consumer.reconciliation import Owned, reconcile
 from groupcoord.coordinator.error_mapping import UnexpectedBrokerError
 from groupcoord.coordinator.events import (
@@ -89,6 +90,8 @@ class MemberUpdate:
         bumps = changed if is_classic_join else names_changed or regex_change is _RegexChange.RESOLVED
         if bumps or group.has_metadata_expired(self.ctx.now_ms):
             self._update_topics(bumps=bumps)
+        elif regex_change is _RegexChange.UPDATED:
+            group.resubscribed(group.context.topics.group_hash(self._counts().topics()))
         return changed
 
     def _tell_subscription(self, updated: ConsumerMember, *, names_changed: bool) -> None:
@@ -141,14 +144,7 @@ class MemberUpdate:
     def _update_topics(self, *, bumps: bool) -> None:
         """Refresh the subscribed topics of the group; if they or the subscriptions have changed, bump the group epoch."""
         group, updated = self.group, self.updated
-        counts = group.counts.copy()
-        gone = self.member.topic_regex
-        if gone and gone != updated.topic_regex and counts.regexes.get(gone) == 1:
-            resolved = group.regexes.get(gone)
-            if resolved is not None:
-                counts.add_matches(resolved, -1)
-        counts.add(self.member, -1)
-        counts.add(updated)
+        counts = self._counts()
         metadata_hash = group.context.topics.group_hash(counts.topics())
         is_new = updated.member_id not in group.members and group.static_member(updated.instance_id) is None
         self._kind = counts.subscription_type(len(group.members) + is_new)
@@ -157,9 +153,21 @@ class MemberUpdate:
             self.group_epoch += 1
             self.written.append(records.group_epoch(group.group_id, self.group_epoch, metadata_hash))
             self._tell(GroupEpochBumped, epoch=self.group_epoch, reason=self._why_bumped(bumps=bumps))
-        group.refreshed(self.ctx.now_ms, self.group_epoch)
+        group.refreshed(self.ctx.now_ms, self.group_epoch, metadata_hash)
         if group.epochs.has_topics_record:
             self.written.append(records.topics_tombstone(group.group_id))
+
+    def _counts(self) -> SubscriptionCounts:
+        """The subscriptions of the group with that of the updated member."""
+        group, gone = self.group, self.member.topic_regex
+        counts = group.counts.copy()
+        if gone and gone != self.updated.topic_regex and counts.regexes.get(gone) == 1:
+            resolved = group.regexes.get(gone)
+            if resolved is not None:
+                counts.add_matches(resolved, -1)
+        counts.add(self.member, -1)
+        counts.add(self.updated)
+        return counts
 
     def _why_bumped(self, *, bumps: bool) -> str:
         name = self.updated.member_id

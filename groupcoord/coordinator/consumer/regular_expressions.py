@@ -105,7 +105,7 @@ def _resolve(ctx: HandlerContext, asked: ConsumerGroupSessions, regexes: list[st
     epoch = group.epochs.group + 1
     if bumps or metadata_hash != group.epochs.metadata_hash:
         written.append(records.group_epoch(group.group_id, epoch, metadata_hash))
-        group.refreshed(ctx.now_ms, epoch)
+        group.refreshed(ctx.now_ms, epoch, metadata_hash)
         bumps = True
 
     def stored(later: HandlerContext) -> None:

@@ -4,7 +4,7 @@ from tests.conformance.actors import Stagehand
 from tests.conformance.consumers import Consumer, Watcher, settled, topics_with_ids
 from tests.conformance.offsets_topic import OFFSETS_TOPIC
 from tests.conformance.settings import CONSUMERS
-from tests.conformance.stories.consumer_topics import create
+from tests.conformance.stories.consumer_topics import create, delete
 from tests.conformance.story import Story, story
 
 
@@ -152,3 +152,27 @@ def what_regular_expressions_match(s: Story) -> None:
 
 NO_MATCH = (2, 11)
 """Expressions of the story above that match nothing."""
+
+
+@story(settings=CONSUMERS, sections=["848 8"])
+def topics_of_a_regular_expression_that_was_replaced(s: Story) -> None:
+    """While the new expression is not resolved, other topics change nothing, nor do those of the old one: only its own do."""
+    group, stage, admin = s.group(), Stagehand(s), Watcher(s, "admin")
+    topics_with_ids(s, stage, orders=1, payments=2)
+    a = Consumer(s, "a", group_id=group, topics=[s.topic_name("orders")])
+    b = Consumer(s, "b", group_id=group, regex=f"{s.name}-pay.*")
+    a.joins()
+    b.joins()
+    resolved(s, group, 4)
+    settled(a, b)
+    b.heartbeats(does="says another expression", subscribed_topic_regex=f"{s.name}-c.*")
+    a.heartbeats()
+    topics_with_ids(s, stage, other=1)
+    a.heartbeats(does="heartbeats after another topic was created")
+    delete(s, stage, s.topic_name("payments"))
+    a.heartbeats(does="heartbeats after a topic of the old expression was deleted")
+    admin.looks_at(group)
+    delete(s, stage, s.topic_name("orders"))
+    a.heartbeats(does="heartbeats after its own topic was deleted")
+    a.owns()
+    admin.looks_at(group)

@@ -270,3 +270,25 @@ def test_a_topic_of_an_expression_that_grows() -> None:
     w.topics.grow("t-1", 3)
     settle([a])
     assert a.assigned == {"t-1": [0, 1, 2]}
+
+
+def test_topics_of_an_expression_that_was_replaced_and_those_of_others_change_nothing() -> None:
+    """Until the new expression is resolved, the group has the epoch and the hash that it had with the old one."""
+    w = ConsumerWorld(topics={"t-1": 2, "u": 1})
+    a, b = w.consumer("a", "u"), w.consumer("b", regex="t-.*")
+    a.join()
+    b.join()
+    w.advance(0)
+    settle([a, b])
+    b.heartbeat(subscribed_topic_regex="v.*")
+    epoch = w.described().group_epoch
+    w.topics.create("other", 1)
+    a.heartbeat()
+    assert w.described().group_epoch == epoch
+    w.topics.delete("t-1")
+    a.heartbeat()
+    a.heartbeat()
+    assert w.described().group_epoch == epoch
+    w.topics.delete("u")
+    a.heartbeat()
+    assert w.described().group_epoch == epoch + 1
