@@ -200,8 +200,9 @@ class ConsumerGroupTables(Group):
         self._topics_hash = topics_hash
 
     def resubscribed(self, topics_hash: int) -> None:
-        """Note the hash of topics to which the group is now subscribed, without a refresh."""
-        self._topics_hash = topics_hash
+        """Note the hash of the topics to which the group is now subscribed, without a refresh, unless that is due."""
+        if not self._topics_have_changed():
+            self._topics_hash = topics_hash
 
     def named(self, partitions: Mapping[uuid.UUID, Iterable[int]]) -> tuple[tuple[str, int], ...]:
         """Convert topic ids to (topic name, partition) pairs, for events."""

@@ -135,7 +135,9 @@ class ConsumerGroupSessions(ConsumerGroupTables):
             if resolved is not None:
                 counts.add_matches(resolved, -1)
         epoch = self.epochs.group + 1
-        written.append(records.group_epoch(self.group_id, epoch, self.context.topics.group_hash(counts.topics())))
+        metadata_hash = self.context.topics.group_hash(counts.topics())
+        self.resubscribed(metadata_hash)
+        written.append(records.group_epoch(self.group_id, epoch, metadata_hash))
         for member in members:
             self.cancel_timers_of(member.member_id)
 

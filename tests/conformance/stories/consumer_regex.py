@@ -176,3 +176,26 @@ def topics_of_a_regular_expression_that_was_replaced(s: Story) -> None:
     a.heartbeats(does="heartbeats after its own topic was deleted")
     a.owns()
     admin.looks_at(group)
+
+
+@story(settings=CONSUMERS, sections=["848 8"])
+def an_expression_that_is_not_resolved_yet_and_names(s: Story) -> None:
+    """Kafka still takes the subscriptions for equal, and assigns to all what the newcomer subscribes to so far: nothing. Topics
+    that change meanwhile, to which no member subscribes, do not matter."""
+    group, stage, admin = s.group(), Stagehand(s), Watcher(s, "admin")
+    topics, _ = topics_with_ids(s, stage, orders=2, payments=3)
+    a = Consumer(s, "a", group_id=group, topics=topics)
+    b = Consumer(s, "b", group_id=group, topics=topics[1:])
+    b.joins()
+    a.joins()
+    a.owns()
+    a.leaves()
+    delete(s, stage, topics[0])
+    a.topics, a.regex = None, "nothing.*"
+    a.joins(does="joins with an expression")
+    resolved(s, group, 4)
+    admin.looks_at(group)
+    b.heartbeats()
+    b.owns({})
+    admin.looks_at(group)
+    b.heartbeats()

@@ -292,3 +292,16 @@ def test_topics_of_an_expression_that_was_replaced_and_those_of_others_change_no
     w.topics.delete("u")
     a.heartbeat()
     assert w.described().group_epoch == epoch + 1
+
+
+def test_a_newcomer_with_an_unresolved_expression_leaves_nothing_to_others() -> None:
+    """As in Kafka, which still takes the subscriptions of all for equal; topics without subscribers do not change that."""
+    w = ConsumerWorld(topics={"t": 2, "u": 1})
+    a, b = w.consumer("a", "u"), w.consumer("b", "t")
+    b.join()
+    a.join()
+    a.leave()
+    w.topics.delete("u")
+    w.consumer("a", regex="v.*").join()
+    members = {each.member_id: each for each in w.described().members}
+    assert members["b"].target_assignment.topic_partitions == ()
