@@ -405,6 +405,10 @@ def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[E
     key = "listener.security.protocol.map"
     try:
         protocols = listeners.parse_protocols(values[key])
+    except ValueError as problem:
+        raise ContradictionError(key, str(problem), listeners.kafka_text_of_protocols(values[key])) from problem
+    known = protocols.keys() | {name.upper() for name in controllers}
+    try:
         key = "listeners"
         served = listeners.served_endpoints(
             listeners.parse_endpoints(values[key]), controllers=controllers, protocols=protocols
@@ -415,7 +419,7 @@ def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[E
         key = "inter.broker.listener.name"
         listeners.check_between_brokers(values[key] or values["security.inter.broker.protocol"], advertised)
     except ValueError as problem:
-        raise ContradictionError(key, str(problem)) from problem
+        raise ContradictionError(key, str(problem), listeners.kafka_text(values["listeners"], known)) from problem
     return served, advertised
 
 

@@ -9,15 +9,19 @@ Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import combinations, groupby
 from typing import NamedTuple
 
 from groupcoord.config.config_def import trim
 
 LAST_PORT = 65_535
+_INT32 = 1 << 31
 
 _LISTENER = re.compile(r"(.*)://(\[[0-9a-zA-Z%\-:]*\]|[0-9a-zA-Z._\-]*):(-?\d+)", re.ASCII)
+_KAFKAS_LISTENER = re.compile(r"(.*)://\[?[0-9a-zA-Z\-%._:]*\]?:(-?\d+)", re.ASCII)
+"""It takes brackets that do not close, too."""
+_NO_NAME = "The provided listener name is null or empty string"
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _NOWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - told apart, not bound
 
@@ -64,6 +68,40 @@ def parse_endpoints(texts: Sequence[str]) -> tuple[Endpoint, ...]:
     if len({endpoint.listener for endpoint in endpoints}) < len(endpoints):
         raise ValueError(f"Each listener must have a different name, listeners: {_java_list(texts)}")
     return endpoints
+
+
+def kafka_text(texts: Sequence[str], protocols: Container[str]) -> str:
+    """What Kafka says of ``listeners`` that it cannot parse, or whose names are not in ``protocols``; empty if nothing."""
+    fault = next(filter(None, (_kafka_fault(text, protocols) for text in texts)), "")
+    names = {text.partition("://")[0].upper() for text in texts}
+    if not fault and len(names) < len(texts):
+        fault = f"Each listener must have a different name, listeners: {_java_list(texts)}"
+    return fault and f"Error creating broker listeners from '{_java_list(texts)}': {fault}"
+
+
+def _kafka_fault(text: str, protocols: Container[str]) -> str:
+    match = _KAFKAS_LISTENER.fullmatch(text)
+    if match is None:
+        return f"Unable to parse {text} to a broker endpoint"
+    name, port = match.groups()
+    if not -_INT32 <= int(port) < _INT32:
+        return f'For input string: "{port}"'
+    if not name:
+        return _NO_NAME
+    return "" if name.upper() in protocols else f"No security protocol defined for listener {name.upper()}"
+
+
+def kafka_text_of_protocols(text: str) -> str:
+    """What Kafka says of a ``listener.security.protocol.map`` that it cannot parse."""
+    items = [trim(item) for item in text.rstrip(",").split(",")]
+    where = next((f"begin 0, end -1, length {len(item)}" for item in items if ":" not in item), "")
+    if where:
+        return f"Error parsing configuration property 'listener.security.protocol.map': {where}"
+    protocols = {trim(name): trim(protocol) for name, _, protocol in (item.rpartition(":") for item in items)}
+    if "" in protocols:
+        return _NO_NAME
+    wrong = next((protocol for protocol in protocols.values() if protocol.upper() not in _PROTOCOLS), "")
+    return f"Invalid security protocol `{wrong}` defined in listener.security.protocol.map"
 
 
 def check_ports(endpoints: Sequence[Endpoint], brokers: int = 1) -> None:

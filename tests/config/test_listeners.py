@@ -7,6 +7,8 @@ from groupcoord.config.listeners import (
     advertised_endpoints,
     check_between_brokers,
     check_ports,
+    kafka_text,
+    kafka_text_of_protocols,
     parse_endpoint,
     parse_endpoints,
     parse_protocols,
@@ -63,6 +65,36 @@ def test_protocols_are_read() -> None:
         parse_protocols("A")
     with pytest.raises(ValueError, match="FOO is not a security protocol; PLAINTEXT, SASL_PLAINTEXT"):
         parse_protocols("A:FOO")
+
+
+@pytest.mark.parametrize(
+    ("texts", "fault"),
+    [
+        (["A://h:1", "x"], "Unable to parse x to a broker endpoint"),
+        (["A://h:2147483648"], 'For input string: "2147483648"'),
+        (["://h:1"], "The provided listener name is null or empty string"),
+        (["c://[h:1", "x"], "No security protocol defined for listener C"),
+        (["A://h:1", "a://h:2"], "Each listener must have a different name, listeners: [A://h:1, a://h:2]"),
+    ],
+)
+def test_what_kafka_says_of_listeners(texts: list[str], fault: str) -> None:
+    assert kafka_text(texts, {"A"}) == f"Error creating broker listeners from '[{', '.join(texts)}]': {fault}"
+    assert kafka_text(["A://h:1"], {"A"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "A:PLAINTEXT,B",
+            "Error parsing configuration property 'listener.security.protocol.map': begin 0, end -1, length 1",
+        ),
+        ("A:X,A:Y,,", "Invalid security protocol `Y` defined in listener.security.protocol.map"),
+        (":X", "The provided listener name is null or empty string"),
+    ],
+)
+def test_what_kafka_says_of_protocols(text: str, says: str) -> None:
+    assert kafka_text_of_protocols(text) == says
 
 
 def test_all_listeners_but_a_controllers_are_served() -> None:

@@ -96,3 +96,44 @@ def lists_of_a_broker_that_cannot_be_changed(s: Story) -> None:
                     request = alter(BROKER, name, (key, operation, value), validate_only=True)
                     does = f"does {operation} with {value!r} to {key} of broker {name!r}"
                     admin.asks(request, does=does)
+
+
+@story(sections=["configs"])
+def listeners_that_cannot_be_parsed(s: Story) -> None:
+    """Listeners without a form, a name, a port or a protocol, and maps of protocols that are none."""
+    admin = Client(s, "admin")
+    tried = {
+        "listeners": (
+            "x",
+            "A",
+            "A://h",
+            "A://h:",
+            "://h:1",
+            "A:PLAINTEXT",
+            "A://h:99999999999",
+            "A://h:1",
+            "b://h:1,x",
+            "x,A://h:1",
+            "A://[::1",
+            "",
+            ",",
+            "A://h:1,,B://h:2",
+        ),
+        "listener.security.protocol.map": (
+            "x",
+            "A:X",
+            "A:PLAINTEXT,B",
+            "A:Y,,",
+            "PLAINTEXT://h",
+            "A:",
+            ":PLAINTEXT,:X",
+        ),
+    }
+    for key, values in tried.items():
+        for value in values:
+            admin.asks(alter(BROKER, "1", (key, SET, value), validate_only=True), does=f"tries {value!r} for {key}")
+    for key in ("advertised.listeners", "inter.broker.listener.name", "early.start.listeners"):
+        for name in ("1", ""):
+            admin.asks(alter(BROKER, name, (key, SET, "x"), validate_only=True), does=f"tries to set {key}")
+    for key in tried:
+        admin.asks(alter(BROKER, "", (key, SET, "x"), validate_only=True), does=f"tries {key} for all brokers")
