@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from groupcoord.assignors.server_side.group_spec import SubscriptionType
 from groupcoord.coordinator.consumer import records
 from groupcoord.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from groupcoord.coordinator.consumer.member_aggregates import MemberIndex, ResolvedRegex, SubscriptionCounts
@@ -96,6 +97,9 @@ class ConsumerGroupTables(Group):
             context.undo, self._regex_changed, self._restored
         )
         self._index: MemberIndex | None = MemberIndex()
+        self._type_of_members: SubscriptionType | None = None
+        """The subscription type after the last change of a member, if a regular expression was removed since, which in Kafka
+        does not change it."""
         # When, at which epoch and in which version the group last refreshed its topic metadata; this is not in any record.
         self._refresh_at_ms = self._refreshed_epoch = 0
         self._topics_version: int | None = None
@@ -145,6 +149,12 @@ class ConsumerGroupTables(Group):
     def counts(self) -> SubscriptionCounts:
         """The subscription counts."""
         return self.index.counts
+
+    @property
+    def subscription_type(self) -> SubscriptionType:
+        """Do all members have the same subscription? Source: ``ConsumerGroup.subscriptionType``."""
+        of_members = self._type_of_members
+        return self.counts.subscription_type(len(self.members)) if of_members is None else of_members
 
     def member(self, member_id: str) -> ConsumerMember:
         """The member. Raises ApiError (UNKNOWN_MEMBER_ID)."""
@@ -357,6 +367,7 @@ class ConsumerGroupTables(Group):
         self._epochs.set(self.epochs._replace(**changes))
 
     def _member_changed(self, before: ConsumerMember | None, after: ConsumerMember | None) -> None:
+        self._type_of_members = None
         if self._index is not None:
             if before is not None:
                 self._index.remove(before)
@@ -368,12 +379,13 @@ class ConsumerGroupTables(Group):
     def _regex_changed(self, before: ResolvedRegex | None, after: ResolvedRegex | None) -> None:
         if self._index is not None:
             if before is not None:
+                self._type_of_members = self.subscription_type
                 self._index.counts.add_matches(before, -1)
             if after is not None:
                 self._index.counts.add_matches(after)
 
     def _restored(self) -> None:
-        self._index = None
+        self._index = self._type_of_members = None
 
 
 def _target(value: stored.ConsumerGroupTargetAssignmentMemberValue) -> Target:

@@ -237,7 +237,7 @@ class MemberUpdate:
             for topic_ids, _ in wanted.values()
             for topic_id in topic_ids
         }
-        kind = self._kind or group.counts.subscription_type(len(group.members))
+        kind = self._kind or group.subscription_type
         return GroupSpec(members=subscriptions, partitions=partitions, subscription_type=kind)
 
     # --- 3. the member's own assignment

@@ -199,3 +199,24 @@ def an_expression_that_is_not_resolved_yet_and_names(s: Story) -> None:
     b.owns({})
     admin.looks_at(group)
     b.heartbeats()
+
+
+@story(settings=CONSUMERS, sections=["848 8"])
+def an_expression_that_is_not_resolved_yet_after_one_that_was(s: Story) -> None:
+    """A resolved expression went with the member before, so that Kafka takes subscriptions for different: all keep theirs."""
+    group, stage, admin = s.group(), Stagehand(s), Watcher(s, "admin")
+    topics, _ = topics_with_ids(s, stage, orders=2, payments=3)
+    a = Consumer(s, "a", group_id=group, regex=f"{s.name}-ord.*")
+    b = Consumer(s, "b", group_id=group, topics=topics[1:])
+    a.joins()
+    resolved(s, group, 2)
+    b.joins()
+    a.owns()
+    a.leaves()
+    a.regex = "nothing.*"
+    a.joins(does="joins with another expression")
+    resolved(s, group, 4)
+    admin.looks_at(group)
+    b.heartbeats()
+    b.owns()
+    admin.looks_at(group)

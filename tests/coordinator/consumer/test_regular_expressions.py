@@ -305,3 +305,17 @@ def test_a_newcomer_with_an_unresolved_expression_leaves_nothing_to_others() -> 
     w.consumer("a", regex="v.*").join()
     members = {each.member_id: each for each in w.described().members}
     assert members["b"].target_assignment.topic_partitions == ()
+
+
+def test_after_a_resolved_expression_a_newcomer_leaves_others_what_they_have() -> None:
+    """Kafka looks again whether all subscriptions are equal when a member changes, not when its expression goes."""
+    w = ConsumerWorld(topics={"t": 2, "u": 1})
+    a, b = w.consumer("a", regex="u.*"), w.consumer("b", "t")
+    a.join()
+    w.advance(0)
+    b.join()
+    a.heartbeat()
+    a.leave()
+    w.consumer("a", regex="v.*").join()
+    members = {each.member_id: each for each in w.described().members}
+    assert w.named(members["b"].target_assignment.topic_partitions) == {"t": [0, 1]}
