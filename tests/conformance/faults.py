@@ -175,8 +175,8 @@ FAULTS = (
     ),
     Fault(
         f"{CONSUMER}/consumer_group_sessions.py",
-        "written.append(records.group_epoch(self.group_id, epoch, self.context.topics.group_hash(counts.topics())))",
-        "written.append(records.group_epoch(self.group_id, epoch, self.epochs.metadata_hash))",
+        "metadata_hash = self.context.topics.group_hash(counts.topics())",
+        "metadata_hash = self.epochs.metadata_hash",
         "the hash of a group's topics stays when the last subscriber of one leaves",
         "the_first_assignor_of_the_broker",
     ),
