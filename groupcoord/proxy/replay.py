@@ -2,7 +2,8 @@
 
 Requests are replayed in the order and at the times of the recording, and the clock is that of the recording, so that sessions
 and rebalances end at the same times. Random ids (of members, topics, producers, fetch sessions) in requests are replaced by
-those of this cluster, and compared by identity: the same id in the recording must be the same id here.
+those of this cluster, and compared by identity: the same id in the recording must be the same id here. So are the epochs of each
+producer id, whose transactional id may have been initialized before the recording.
 
 The cluster starts with the topics of the recording's first Metadata responses, without records and offsets from before the
 recording.
@@ -26,6 +27,7 @@ from groupcoord.protocol.batches.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
     MAGIC,
+    BatchHeader,
     frame_batch,
     read_header,
 )
@@ -338,6 +340,8 @@ class _DrawnIds:
             for field in dataclasses.fields(value):
                 before = getattr(value, field.name)
                 after = self._known(field.name, before)
+                if field.name == "producer_epoch":
+                    after = self._epoch_here(value.producer_id, before)
                 if field.name == "records" and isinstance(before, bytes):
                     after = self._batches_here(before)
                 if after is not before:
@@ -352,6 +356,10 @@ class _DrawnIds:
         if name in _DRAWN and not isinstance(value, tuple):
             return self._here.get(_kind_of(name), {}).get(value, value)
         return self.in_request(value)
+
+    def _epoch_here(self, producer_id: Any, epoch: Any) -> Any:
+        """The epoch here of the recorded ``epoch`` of the recorded ``producer_id``."""
+        return self._here.get("producer_epoch", {}).get((producer_id, epoch), (producer_id, epoch))[1]
 
     def differences(self, api: str, recorded: Any, got: Any) -> Iterator[str]:
         """The differences of a response, in words."""
@@ -388,11 +396,17 @@ class _DrawnIds:
                 continue
             where = f"{path}.{field.name}" if path else field.name
             pair = getattr(recorded, field.name), getattr(got, field.name)
+            if field.name == "producer_epoch":
+                if not self._is_same_epoch(recorded.producer_id, *pair):
+                    yield f"{where}: {pair[0]} in the recording, {pair[1]} here"
+                continue
             if _is_drawn(field.name, *pair):
                 if not self._is_same_drawn(field.name, *pair):
                     yield f"{where}: {_short(pair[0])} in the recording, {_short(pair[1])} here"
                 continue
             if field.name == "records":
+                for (_, told), (_, here) in zip(*map(_whole_batches, pair), strict=False):
+                    self._is_same_epoch(told.producer_id, told.producer_epoch, here.producer_epoch)
                 pair = (
                     _without_broker_epochs_and_times(self._batches_here(pair[0])),
                     _without_broker_epochs_and_times(pair[1]),
@@ -421,21 +435,24 @@ class _DrawnIds:
             return bool(recorded == got)
         return bool(here.setdefault(recorded, got) == got and there.setdefault(got, recorded) == recorded)
 
+    def _is_same_epoch(self, producer_id: int, recorded: int, got: int) -> bool:
+        """Does the epoch ``got`` correspond to the one of the recorded ``producer_id``? As in ``_is_same_drawn``."""
+        if -1 in (recorded, got):
+            return recorded == got
+        return self._is_same_drawn("producer_epoch", (producer_id, recorded), (producer_id, got))
+
     def _batches_here(self, records: Any) -> Any:
-        """Record batches with their producer ids replaced by those of this cluster, and their checksums with them."""
+        """Record batches with their producer ids and epochs replaced by those of this cluster, and their checksums with them."""
         if not isinstance(records, bytes):
             return records
         here = self._here.get("producer_id", {})
-        batches, start = bytearray(records), 0
-        while start + HEADER_BYTES <= len(batches):
-            header = read_header(batches, start)
-            end = start + header.size
-            if header.magic != MAGIC or not start + HEADER_BYTES <= end <= len(batches):
-                break  # another format, which has no producer ids, or the first part of a batch
+        batches = bytearray(records)
+        for start, header in _whole_batches(records):
             if header.producer_id in here:
-                body = records[start + HEADER_BYTES : end]
-                batches[start:end] = frame_batch(header._replace(producer_id=here[header.producer_id]), body)
-            start = end
+                epoch = self._epoch_here(header.producer_id, header.producer_epoch)
+                changed = header._replace(producer_id=here[header.producer_id], producer_epoch=epoch)
+                end = start + header.size
+                batches[start:end] = frame_batch(changed, records[start + HEADER_BYTES : end])
         return bytes(batches)
 
     def _text_here(self, text: str) -> str:
@@ -443,6 +460,17 @@ class _DrawnIds:
         for recorded, here in self._here.get("member_id", {}).items():
             text = text.replace(recorded, here)
         return text
+
+
+def _whole_batches(records: Any) -> Iterator[tuple[int, BatchHeader]]:
+    """The place and header of each record batch; ends before another format, which has no producer ids, and a cut batch."""
+    start = 0
+    while isinstance(records, bytes) and start + HEADER_BYTES <= len(records):
+        header = read_header(records, start)
+        if header.magic != MAGIC or not HEADER_BYTES <= header.size <= len(records) - start:
+            break
+        yield start, header
+        start += header.size
 
 
 def _kind_of(name: str) -> str:

@@ -255,6 +255,44 @@ async def test_transactions_of_a_cluster_that_gave_producer_ids_before_have_no_d
     assert {"Produce", "EndTxn", "Fetch"} <= {step.api for step in found.steps}
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.asyncio
+async def test_a_producer_whose_epoch_was_bumped_before_the_recording_has_no_difference(version: int) -> None:
+    recorded: list[RecordedFrame] = []
+    async with (
+        Cluster(topics={"orders": 1}, brokers=2, dev=False) as kafka,
+        proxy_to(kafka.addresses[0], record=recorded.append) as proxy,
+    ):
+        before = kafka.manual_producer("billing", version=version)
+        for _ in range(3):
+            await before.init()
+        async with asyncio.timeout(60), RemoteCluster(proxy.address) as through_the_proxy:
+            zombie, producer = (through_the_proxy.manual_producer("billing", version=version) for _ in range(2))
+            await zombie.init()
+            await producer.init()
+            for commit in (False, True):
+                if version == 1:
+                    await producer.add_partitions(("orders", 0))
+                await producer.produce("orders", b"an invoice")
+                await producer.end(commit=commit)
+            assert (await zombie.end(commit=True)).error_code
+            await through_the_proxy.wait_records("orders", 1)
+    found = replay(recorded)
+    assert [step.text() for step in found.different] == []
+
+
+def test_an_epoch_that_is_another_one_than_before_is_a_difference() -> None:
+    def given(epoch: int) -> InitProducerIdResponse:
+        return InitProducerIdResponse(producer_id=7, producer_epoch=epoch)
+
+    ids = _DrawnIds()
+    assert list(ids.differences("InitProducerId", given(5), given(0))) == []
+    assert list(ids.differences("InitProducerId", given(6), given(0))) == ["producer_epoch: 6 in the recording, 0 here"]
+    assert list(ids.differences("InitProducerId", given(-1), given(0))) == [
+        "producer_epoch: -1 in the recording, 0 here"
+    ]
+
+
 def test_batches_have_the_producer_ids_of_this_cluster() -> None:
     def batch(producer_id: int) -> bytes:
         return bytes(build_batch([Record(0, 1, None, b"value")], producer_id=producer_id))
