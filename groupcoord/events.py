@@ -61,6 +61,7 @@ from groupcoord.core.events import Event
 from groupcoord.testing.faults.layer import FaultEnded, FaultInjected
 from groupcoord.testing.trace.events import (
     AdminActionRun,
+    BrokerTaskRun,
     ConnectionClosed,
     ConnectionOpened,
     RequestReceived,
@@ -75,6 +76,7 @@ __all__ = [
     "AdminActionRun",
     "AssignmentReceived",
     "BrokerStateChanged",
+    "BrokerTaskRun",
     "ConnectionClosed",
     "ConnectionOpened",
     "ConsumerMemberJoined",

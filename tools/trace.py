@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from groupcoord.core.effects import Call
-from groupcoord.core.events import AdminAction, Answered, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, BrokerTask, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.messages import HeartbeatRequest
 from groupcoord.testing import Cluster
@@ -23,7 +23,8 @@ from tools.story import Teller, enter, join, sync
 _CAUSES: Mapping[type[Any], str] = {
     Requested: "a request",
     TimerFired: "a timer that fired",
-    AdminAction: "something outside of the protocol: a test, a start-up, a tool",
+    AdminAction: "something outside of the protocol: a test, a tool",
+    BrokerTask: "what a broker does by itself: replication, a start-up",
     Answered: "of what `groupcoord.client` does: the answer to a request of its own",
 }
 GROUP = "baristas"

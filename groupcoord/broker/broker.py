@@ -24,7 +24,7 @@ from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.core.background_work import WorkRunner, run_inline
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Call, Effect, LogRecord
-from groupcoord.core.events import AdminAction
+from groupcoord.core.events import AdminAction, BrokerTask
 from groupcoord.core.timers import Timers
 from groupcoord.core.transaction_verification_types import (
     TransactionMarker,
@@ -187,7 +187,7 @@ class Broker:
         stored, and KeyError if there is no such partition.
         """
         log = self._log_to_write(topic, partition)
-        ctx = HandlerContext(now_ms, AdminAction(f"an append to {log.name}"))
+        ctx = HandlerContext(now_ms, BrokerTask(f"replication of {log.name}"))
         log.append_own(records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
         self.appended(ctx, self.topics[topic], partition)
         return ctx.effects
@@ -198,7 +198,7 @@ class Broker:
         Raises BatchError if the marker is refused or cannot be stored, and KeyError if there is no such partition.
         """
         log = self._log_to_write(topic, partition)
-        ctx = HandlerContext(now_ms, AdminAction(f"a transaction ends in {log.name}"))
+        ctx = HandlerContext(now_ms, BrokerTask(f"replication of {log.name}"))
         log.append_marker(marker, now_ms)
         self.appended(ctx, self.topics[topic], partition)
         return ctx.effects

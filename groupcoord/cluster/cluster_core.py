@@ -41,7 +41,7 @@ from groupcoord.core.api_error import ApiError
 from groupcoord.core.background_work import BackgroundWork, SubmitWork, T, run_inline
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Call, Effect, Reply
-from groupcoord.core.events import AdminAction
+from groupcoord.core.events import AdminAction, BrokerTask
 from groupcoord.core.timers import Deadline, Timers
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.find_coordinator import GROUP, TRANSACTION
@@ -158,14 +158,14 @@ class ClusterCore:
         self._said_at_start: list[Effect] = []
         """Effects of the start of several brokers, which the first ``expire`` returns."""
         if brokers > 1 and len(self.broker.topics):
-            ctx = HandlerContext(now_ms, AdminAction("the brokers start with what was kept"))
+            ctx = HandlerContext(now_ms, BrokerTask("the brokers start with what was kept"))
             self.controller.start_all(ctx, storage.unclean_brokers())
             self._said_at_start = ctx.effects
         # As after a FindCoordinator request, with which Kafka creates the topic.
         self._create_coordinators_topic(CONSUMER_OFFSETS, now_ms)
         for topic, runtime in self.runtimes.items():
             if topic not in self.broker.topics:
-                runtime.topic_deleted(HandlerContext(now_ms, AdminAction(f"there is no {topic}")))
+                runtime.topic_deleted(HandlerContext(now_ms, BrokerTask(f"there is no {topic}")))
             for shard in runtime.shards:
                 log = self.broker.log(topic, shard.partition)
                 if log is not None and log.log_end_offset > log.log_start_offset:
@@ -261,7 +261,7 @@ class ClusterCore:
         if self.controller.is_eventful:
             effects += self._execute_appends(self.controller.timers.fire_due(now_ms), now_ms)
         if self.loader:
-            ctx = HandlerContext(now_ms, AdminAction("a coordinator starts"))
+            ctx = HandlerContext(now_ms, BrokerTask("a coordinator starts"))
             self.loader.read_next_piece(ctx)
             effects += self._execute_appends(ctx.effects, now_ms)
         return self.controller.withhold(effects)
@@ -271,7 +271,7 @@ class ClusterCore:
         effects: list[Effect] = []
         for runtime in self.runtimes.values():
             while runtime.open_shards:  # the effects of an append may write again
-                ctx = HandlerContext(now_ms, AdminAction("a batch is complete"))
+                ctx = HandlerContext(now_ms, BrokerTask("a batch is complete"))
                 runtime.flush(ctx)
                 effects += self._submit_appends(ctx.effects, now_ms)
         return self.controller.withhold(effects)

@@ -1,4 +1,5 @@
-"""Event, the base class of trace events, and their causes: a request, a response, a timer, or an administrative action."""
+"""Event, the base class of trace events, and their causes: a request, a response, a timer, an administrative action, or a task
+of the broker itself."""
 
 from collections.abc import Iterable
 from dataclasses import field
@@ -39,7 +40,7 @@ class TimerFired(NamedTuple):
 
 
 class AdminAction(NamedTuple):
-    """Cause: an action outside of the protocol, of a test, the start or a tool.
+    """Cause: an action outside of the protocol, of a test or a tool.
 
     All events of one action share one object as cause; another action has another.
     """
@@ -48,6 +49,18 @@ class AdminAction(NamedTuple):
 
     def __str__(self) -> str:
         return self.action
+
+
+class BrokerTask(NamedTuple):
+    """Cause: what a broker does by itself, such as the replication of a log.
+
+    All events of one run of a task share one object as cause; another run has another.
+    """
+
+    task: str
+
+    def __str__(self) -> str:
+        return self.task
 
 
 class Answered(NamedTuple):
@@ -65,7 +78,7 @@ class Answered(NamedTuple):
         return f"the answer to {self.api}" + ("" if self.error == "NONE" else f", {self.error}")
 
 
-Cause = Requested | TimerFired | AdminAction | Answered
+Cause = Requested | TimerFired | AdminAction | BrokerTask | Answered
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))

@@ -2,8 +2,8 @@
 
 Requests are replayed in the order and at the times of the recording, and the clock is that of the recording, so that sessions
 and rebalances end at the same times. Random ids (of members, topics, producers, fetch sessions) in requests are replaced by
-those of this cluster, and compared by identity: the same id in the recording must be the same id here. So are the epochs of each
-producer id, whose transactional id may have been initialized before the recording.
+those of this cluster, and compared by identity: the same id in the recording must be the same id here. So are the epochs of
+each producer id, whose transactional id may have been initialized before the recording.
 
 The cluster starts with the topics of the recording's first Metadata responses, without records and offsets from before the
 recording.
@@ -341,7 +341,7 @@ class _DrawnIds:
                 before = getattr(value, field.name)
                 after = self._known(field.name, before)
                 if field.name == "producer_epoch":
-                    after = self._epoch_here(value.producer_id, before)
+                    after = self._epoch_here(getattr(value, "producer_id", None), before)
                 if field.name == "records" and isinstance(before, bytes):
                     after = self._batches_here(before)
                 if after is not before:
@@ -442,7 +442,7 @@ class _DrawnIds:
         return self._is_same_drawn("producer_epoch", (producer_id, recorded), (producer_id, got))
 
     def _batches_here(self, records: Any) -> Any:
-        """Record batches with their producer ids and epochs replaced by those of this cluster, and their checksums with them."""
+        """Record batches with their producer ids and epochs replaced by those of this cluster, and their checksums too."""
         if not isinstance(records, bytes):
             return records
         here = self._here.get("producer_id", {})

@@ -2,7 +2,7 @@ import pytest
 
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, Call, CloseConnection, EmitEvent, LogRecord, NoReply, Reply, TypedRecord
-from groupcoord.core.events import AdminAction, Event, Requested, TimerFired
+from groupcoord.core.events import AdminAction, BrokerTask, Event, Requested, TimerFired
 from groupcoord.protocol.apis import APIS, ApiKey
 
 CALL = Call(7, 3, APIS[ApiKey.HEARTBEAT], 4, "me", "/10.0.0.1")
@@ -46,9 +46,10 @@ def test_a_cause_that_is_no_request_is_passed_on() -> None:
         (TimerFired("session", "g", "a-1", 5), "session timer of a-1"),
         (TimerFired("join", "g", "", 5), "join timer of g"),
         (AdminAction("a test wishes it"), "a test wishes it"),
+        (BrokerTask("replication of orders-0"), "replication of orders-0"),
     ],
 )
-def test_a_cause_reads_as_words(cause: Requested | TimerFired | AdminAction, words: str) -> None:
+def test_a_cause_reads_as_words(cause: Requested | TimerFired | AdminAction | BrokerTask, words: str) -> None:
     assert str(cause) == words
 
 

@@ -10,7 +10,7 @@ export interface Header {
 }
 
 interface Cause {
-  type: "Requested" | "TimerFired" | "AdminAction" | "Answered";
+  type: "Requested" | "TimerFired" | "AdminAction" | "BrokerTask" | "Answered";
   [field: string]: unknown;
 }
 

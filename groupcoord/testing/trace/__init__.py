@@ -6,6 +6,7 @@ A ``TracingLayer`` around the cluster reports everything to a ``Trace``. docs/tr
 
 from groupcoord.testing.trace.events import (
     AdminActionRun,
+    BrokerTaskRun,
     ConnectionClosed,
     ConnectionOpened,
     RequestEvent,
@@ -23,6 +24,7 @@ from groupcoord.testing.trace.tracing_layer import TracingLayer
 
 __all__ = [
     "AdminActionRun",
+    "BrokerTaskRun",
     "ConnectionClosed",
     "ConnectionOpened",
     "RequestEvent",

@@ -1,4 +1,5 @@
-"""TraceEntry, and the trace's own event types: connections, requests and responses, timers, admin actions, appended records."""
+"""TraceEntry, and the trace's own event types: connections, requests and responses, timers, actions and tasks,
+appended records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -176,12 +177,22 @@ class TimerExpired(Event):
 
 @event_class
 class AdminActionRun(Event):
-    """An action outside the protocol: of a test, of a start-up, of a tool."""
+    """An action outside the protocol: of a test or a tool."""
 
     action: str
 
     def text(self) -> str:
         return f"admin action: {self.action}"
+
+
+@event_class
+class BrokerTaskRun(Event):
+    """What a broker does by itself, such as the replication of a log."""
+
+    task: str
+
+    def text(self) -> str:
+        return self.task
 
 
 @event_class

@@ -20,7 +20,7 @@ from groupcoord.broker import events as broker
 from groupcoord.client.member import member_events as client
 from groupcoord.coordinator import events as coordinator
 from groupcoord.coordinator.transaction import events as transaction
-from groupcoord.core.events import AdminAction, Answered, Cause, Event, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, BrokerTask, Cause, Event, Requested, TimerFired
 from groupcoord.testing.faults import layer as faults
 from groupcoord.testing.trace import events as trace
 from groupcoord.testing.trace.events import TraceEntry
@@ -28,7 +28,9 @@ from groupcoord.testing.trace.events import TraceEntry
 SCHEMA = "groupcoord-trace"
 VERSION = 2
 
-_CAUSES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, Answered)}
+_CAUSES: Mapping[str, type[Any]] = {
+    kind.__name__: kind for kind in (Requested, TimerFired, AdminAction, BrokerTask, Answered)
+}
 _UNNAMED = (
     coordinator.GroupEvent,
     transaction.TransactionEvent,

@@ -8,7 +8,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Append, Call, Effect, EmitEvent
-from groupcoord.core.events import AdminAction, Cause, Event
+from groupcoord.core.events import BrokerTask, Cause, Event
 from groupcoord.offsets_log.entries import CoordinatorRecord, LogEntry, entries
 from groupcoord.offsets_log.log_source import Batch
 from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
@@ -43,12 +43,12 @@ class TopicAndAppendRecorder:
         if described != self._described:
             self._ends = {log: self._end_told(log) for topic in self._broker.topics for log in topic.partitions}
             self._described = described
-            yield self._description(now_ms, cause or AdminAction("the cluster is as follows"))
+            yield self._description(now_ms, cause or BrokerTask("the cluster is as follows"))
         grown = tuple(self._grown)
         self._grown.clear()
         for log in grown:
             if log in self._ends:  # otherwise its topic was deleted
-                yield self._appended(log, now_ms, cause or AdminAction(f"an append to {log.name}"))
+                yield self._appended(log, now_ms, cause or BrokerTask(f"an append to {log.name}"))
 
     def _end_told(self, log: PartitionLog) -> int:
         """The offset up to which the trace has ``log``: the first description covers existing records; new logs start at 0."""

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, assert_never, overload
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.core.events import AdminAction, Answered, Event, Requested, TimerFired
+from groupcoord.core.events import AdminAction, Answered, BrokerTask, Event, Requested, TimerFired
 from groupcoord.testing.trace import file_format, mermaid, why_epoch, why_generation, why_transaction
 from groupcoord.testing.trace.events import (
     AdminActionRun,
+    BrokerTaskRun,
     ConnectionClosed,
     ConnectionOpened,
     RequestEvent,
@@ -274,7 +275,7 @@ class Trace:
                 del self._roots[root]
 
     def _cause_of(self, event: Event) -> int | None:
-        """The number of the entry that caused ``event``; timers and admin actions get an entry with their first event.
+        """The number of the entry that caused ``event``; timers, actions and tasks get an entry with their first event.
 
         Different timers or actions may compare equal, so they are distinguished by the identity of their cause object.
         """
@@ -290,6 +291,9 @@ class Trace:
                     return None
                 known = self._roots.get(id(cause))
                 return known or self._add(AdminActionRun(at_ms=event.at_ms, cause=cause, action=cause.action), None)
+            case BrokerTask():
+                known = self._roots.get(id(cause))
+                return known or self._add(BrokerTaskRun(at_ms=event.at_ms, cause=cause, task=cause.task), None)
             case Answered(connection_id=int(connection_id), correlation_id=correlation_id):
                 return self._roots.get((ResponseSent, connection_id, correlation_id))
             case Answered():
@@ -577,7 +581,7 @@ def _roots_of(event: Event) -> tuple[Hashable, ...]:
             return ((event.connection_id, event.correlation_id),)
         case ResponseSent():
             return (ResponseSent, event.connection_id, event.correlation_id), (event.api, event.member)
-        case TimerExpired() | AdminActionRun():
+        case TimerExpired() | AdminActionRun() | BrokerTaskRun():
             return (id(event.cause),)  # the entry keeps the cause, so nothing else gets this id while it is here
         case _:
             return ()

@@ -16,7 +16,14 @@ from groupcoord.core.events import Cause, Requested, counted
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.layer import FaultInjected
-from groupcoord.testing.trace.events import AdminActionRun, RequestReceived, ResponseSent, TimerExpired, TraceEntry
+from groupcoord.testing.trace.events import (
+    AdminActionRun,
+    BrokerTaskRun,
+    RequestReceived,
+    ResponseSent,
+    TimerExpired,
+    TraceEntry,
+)
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
 from groupcoord.testing.trace.times_and_lists_in_words import duration, listed, moment
 
@@ -227,7 +234,8 @@ def of_transaction(entries: Sequence[TraceEntry], transactional_id: str) -> list
     return [
         entry
         for entry in entries
-        if entry.seq in named or (isinstance(entry.event, AdminActionRun) and named.intersection(entry.consequences))
+        if entry.seq in named
+        or (isinstance(entry.event, AdminActionRun | BrokerTaskRun) and named.intersection(entry.consequences))
     ]
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from groupcoord.broker.events import ReplicaFetched
 from groupcoord.client.member.member_events import AssignorRan, CoordinatorFound, MemberEvent, PartitionsTold
 from groupcoord.coordinator.events import GenerationStarted, MemberRemoved, StateChanged
 from groupcoord.core.events import Event
 from groupcoord.testing import Cluster
-from groupcoord.testing.trace import AdminActionRun, ResponseSent, TimerExpired, Trace
+from groupcoord.testing.trace import AdminActionRun, BrokerTaskRun, ResponseSent, TimerExpired, Trace
 from groupcoord.testing.trace.events import TraceEntry
 
 pytestmark = pytest.mark.asyncio
@@ -42,6 +43,16 @@ async def test_each_action_of_a_test_is_one() -> None:
         actions = [cause(kafka.trace, event) for event in removed]
         assert len(set(actions)) == len(actions) == 2
         assert all(isinstance(action.event, AdminActionRun) for action in actions)
+
+
+async def test_followers_fetch_because_of_replication_and_not_of_an_administrator() -> None:
+    async with Cluster(topics={"orders": 1}, brokers=3, clock="manual") as kafka:
+        await kafka.group("app").commit({("orders", 0): 1})
+        fetched = kafka.trace.of(ReplicaFetched, topic="__consumer_offsets")
+        (task,) = {cause(kafka.trace, event) for event in fetched}
+        assert isinstance(task.event, BrokerTaskRun)
+        assert task.event.text() == f"replication of __consumer_offsets-{fetched.first.partition}"
+        assert not kafka.trace.of(AdminActionRun)
 
 
 async def test_a_restart_is_one_action_for_all_that_waits() -> None:

@@ -7,7 +7,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.cluster.assemble import assemble
 from groupcoord.config.broker_config import load
 from groupcoord.core.effects import Append, Call, NoReply, RawReply, Reply
-from groupcoord.core.events import AdminAction, Requested
+from groupcoord.core.events import BrokerTask, Requested
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.fetch import FetchableTopicResponse, PartitionData
 from groupcoord.protocol.framing import parse_request, parse_response
@@ -102,7 +102,7 @@ async def test_the_end_of_a_transaction_is_told() -> None:
 async def test_an_action_without_effects_is_told_with_what_comes_next() -> None:
     core = assemble(load([]), random=SeededRandomSource(0), now_ms=0).core
     recorder = TopicAndAppendRecorder(core)
-    assert [event.cause for event in recorder.news([], 5)] == [AdminAction("the cluster is as follows")]
+    assert [event.cause for event in recorder.news([], 5)] == [BrokerTask("the cluster is as follows")]
     core.create_topic("orders", 1, 5)
     assert [type(event) for event in recorder.news([], 5)] == [ClusterDescribed]
     assert list(recorder.news([], 6)) == []
