@@ -3,7 +3,6 @@ exports and imports the log."""
 
 import argparse
 import contextlib
-import difflib
 import json
 import sys
 import time
@@ -237,8 +236,7 @@ def _kind(text: str) -> str:
     by_small = {name.lower(): name for name in KIND_NAMES}
     if text.lower() in by_small:
         return by_small[text.lower()]
-    near = difflib.get_close_matches(text.lower(), by_small, 1, 0)
-    raise argparse.ArgumentTypeError(f"{text!r} is no kind of record; {by_small[near[0]]} is")
+    raise argparse.ArgumentTypeError(f"{text!r} is no kind of record; there are {', '.join(KIND_NAMES)}")
 
 
 def _topic_id(text: str) -> uuid.UUID:

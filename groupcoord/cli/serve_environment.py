@@ -13,6 +13,7 @@ from groupcoord.config.broker_config import ConfiguredProperty
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.environment_variable_names import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
+from groupcoord.core.did_you_mean import did_you_mean
 
 
 class ServeVariables(NamedTuple):
@@ -58,10 +59,9 @@ def _has_variable(action: argparse.Action) -> bool:
 
 
 def _unknown(variable: str, there_are: list[str]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-    (nearest,) = get_close_matches(variable, there_are, n=1, cutoff=0.0)
-    return f"no option and no property has this variable; did you mean {nearest}?"
+    name, names = variable.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in there_are]
+    hint = did_you_mean(name, names, otherwise="groupcoord serve --help says which there are")
+    return f"no option and no property has this variable; {hint.replace('did you mean ', f'did you mean {PREFIX}')}"
 
 
 def _value(action: argparse.Action, variable: str, text: str) -> Any:

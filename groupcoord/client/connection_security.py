@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from groupcoord.client.option_value_parsing import nearest
 from groupcoord.client.sasl import MECHANISMS, OAUTHBEARER, SaslLogin
+from groupcoord.core.did_you_mean import did_you_mean
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a name
@@ -65,7 +65,8 @@ def security_of(properties: Mapping[str, str]) -> ConnectionSecurity:
     """The security configs among ``properties``; others are ignored. Raises ValueError, and OSError for a file."""
     for name in properties:
         if name.startswith(_PREFIXES) and name not in PROPERTIES:
-            raise ValueError(f"{name} is not known here; the nearest that is: {nearest(name, PROPERTIES)}")
+            hint = did_you_mean(name, PROPERTIES, otherwise=f"there are {', '.join(sorted(PROPERTIES))}")
+            raise ValueError(f"{name} is not known here; {hint}")
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise ValueError(f"security.protocol is one of {', '.join(PROTOCOLS)}, not {protocol}")

@@ -14,6 +14,7 @@ from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.fetcher import FetchSettings
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_value_parsing import GroupProtocol
+from groupcoord.core.did_you_mean import did_you_mean
 
 Deserializer = Callable[[bytes], Any]
 
@@ -228,5 +229,7 @@ def _unknown(name: str) -> str:
     for pattern, why in LEFT_OUT.items():
         if fnmatchcase(plain, pattern):
             return f"there is no setting {name}: {why}"
-    nearest = OTHER_NAMES.get(plain) or option_value_parsing.nearest(plain, SETTINGS)
-    return f"there is no setting {name}: did you mean {nearest}?"
+    if plain in OTHER_NAMES:
+        return f"there is no setting {name}: did you mean {OTHER_NAMES[plain]}?"
+    hint = did_you_mean(plain, SETTINGS, otherwise=f"there are {', '.join(sorted(SETTINGS))}")
+    return f"there is no setting {name}: {hint}"

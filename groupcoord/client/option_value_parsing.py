@@ -43,13 +43,6 @@ def topic_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
         raise ValueError(f"{pattern!r} is no regular expression: {problem}") from problem
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The one of ``known`` that is most like ``name``."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
-
-    return get_close_matches(name, list(known), n=1, cutoff=0.0)[0]
-
-
 def assignors_of(wanted: str | Assignor | Sequence[str | Assignor]) -> list[Assignor]:
     """Assignors by name or as they are, the most wanted first. Raises UnknownAssignorError."""
     listed: Sequence[str | Assignor] = (

@@ -315,8 +315,10 @@ def _known(setting: ConfiguredProperty) -> Property:
 def _nearest(key: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only needed for an error
 
-    close = get_close_matches(key, BROKER, n=1, cutoff=0.0)
-    return f"did you mean {close[0]}?"
+    near = get_close_matches(key, BROKER, n=1)
+    return (
+        f"did you mean {near[0]}?" if near else "Kafka's are at https://kafka.apache.org/documentation/#brokerconfigs"
+    )
 
 
 def _refused(setting: ConfiguredProperty, reason: str) -> ConfigError:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.config.broker_config import as_text
 from groupcoord.config.property_definitions import TOPIC
+from groupcoord.core.did_you_mean import did_you_mean
 from groupcoord.core.events import counted
 
 _NAMED = 20
@@ -64,8 +65,10 @@ def require_known_configs(name: str, topic: Topic) -> Topic:
     """Returns ``topic``. Raises ValueError if it has a topic config that Kafka 4.3.1 does not have."""
     for config in topic.configs:
         if config not in TOPIC:
-            near = get_close_matches(str(config), TOPIC, n=1, cutoff=0.0)[0]
-            raise ValueError(f"topic {name!r}: topics have no configuration {config!r}; did you mean {near!r}?")
+            hint = did_you_mean(
+                str(config), TOPIC, otherwise="Kafka's are at https://kafka.apache.org/documentation/#topicconfigs"
+            )
+            raise ValueError(f"topic {name!r}: topics have no configuration {config!r}; {hint}")
     return topic
 
 

@@ -223,7 +223,10 @@ def test_an_export_and_an_import_of_what_is_broken(capsys: pytest.CaptureFixture
             ("dump", SOURCE, "--transactions", "--group", "g"),
             "--transactions is about no group, topic or kind of record",
         ),
-        (("dump", SOURCE, "--kind", "offset"), "'offset' is no kind of record; OffsetCommit is"),
+        (
+            ("dump", SOURCE, "--kind", "offset"),
+            "'offset' is no kind of record; there are LegacyOffsetCommit, OffsetCommit, ",
+        ),
         (
             ("export", SOURCE, "out", "--topic-id", "x"),
             "'x' is not an id as Kafka writes them: 22 letters, digits, - and _",

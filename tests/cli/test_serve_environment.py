@@ -70,6 +70,7 @@ def test_no_variable_means_both_an_option_and_a_property() -> None:
     ("variable", "text", "problem"),
     [
         ("TOPIC", "orders", "no option and no property has this variable; did you mean GROUPCOORD_TOPICS?"),
+        ("FOO", "1", "no option and no property has this variable; groupcoord serve --help says which there are"),
         ("GROUP_MAX_SYZE", "3", "no option and no property has this variable; did you mean GROUPCOORD_GROUP_MAX_SIZE?"),
         ("VERBOSE", "true", "no option and no property has this variable"),
         ("HELP", "true", "no option and no property has this variable"),

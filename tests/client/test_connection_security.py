@@ -73,7 +73,7 @@ def test_what_cannot_be_is_told() -> None:
         "PLAIN needs username and password: in sasl.jaas.config, or sasl.username and sasl.password"
     )
     assert refused({"ssl.truststore.password": "x"}) == (
-        "ssl.truststore.password is not known here; the nearest that is: ssl.truststore.type"
+        "ssl.truststore.password is not known here; did you mean ssl.truststore.type?"
     )
 
 

@@ -82,6 +82,7 @@ def test_every_setting_has_a_meaning() -> None:
     [
         ({"rack": "r"}, "there is no setting rack: did you mean client_rack?"),
         ({"api_timeout_ms": 1}, "there is no setting api_timeout_ms: did you mean default_api_timeout_ms?"),
+        ({"zzz": 1}, "there is no setting zzz: there are allow_auto_create_topics, "),
         ({"group": "g"}, "there is no setting group: did you mean group_id?"),
         ({"group.id": "g"}, "there is no setting group.id: it is written group_id"),
         ({"fetch.wait.max.ms": 1}, "there is no setting fetch.wait.max.ms: did you mean fetch_max_wait_ms?"),

@@ -48,7 +48,7 @@ async def test_further_brokers_have_nothing_in_common(control: Control) -> None:
     ("body", "field", "said"),
     [
         ({"topics": {"a b": 1}}, "topics", "contains one or more characters"),
-        ({"topics": {"a": {"configs": {"cleanup.polcy": "x"}}}}, "topics", "did you mean 'cleanup.policy'"),
+        ({"topics": {"a": {"configs": {"cleanup.polcy": "x"}}}}, "topics", "did you mean cleanup.policy"),
         ({"config": {"group.max.sze": 2}}, "config.group.max.sze", "did you mean group.max.size?"),
         ({"racks": ["a", "b"]}, "racks", "more racks (2) than brokers (1)"),
         ({"features": {"transaction.versoin": 1}}, "features", "transaction.version"),

@@ -21,7 +21,12 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"topics": {"orders": Topic(configs={"cleanup": "compact"})}},
         ValueError,
-        "topic 'orders': topics have no configuration 'cleanup'; did you mean 'cleanup.policy'?",
+        "topic 'orders': topics have no configuration 'cleanup'; did you mean cleanup.policy?",
+    ),
+    (
+        {"topics": {"orders": Topic(configs={"xyz": "1"})}},
+        ValueError,
+        "topic 'orders': topics have no configuration 'xyz'; Kafka's are at https://kafka.apache.org/documentation/#topicconfigs",
     ),
     ({"topics": {"orders": Topic(configs={"cleanup.policy": "x"})}}, ValueError, "topic 'orders': Invalid value x"),
     ({"brokers": 0}, ValueError, "brokers=0: a cluster has a number of brokers, 1 or more"),

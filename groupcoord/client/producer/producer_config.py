@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
+from groupcoord.core.did_you_mean import did_you_mean
 from groupcoord.protocol.batches.compression import Compression
 
 INT32_MAX = (1 << 31) - 1
@@ -137,9 +137,8 @@ class ProducerConfig:
         known = [each.name for each in fields(cls)]
         for name in settings:
             if name not in known:
-                near = get_close_matches(name.replace(".", "_"), known, n=1)
-                meant = f"; did you mean {near[0]}?" if near else f": there are {', '.join(known)}"
-                raise ValueError(f"a producer has no setting {name}{meant}")
+                hint = did_you_mean(name.replace(".", "_"), known, otherwise=f"there are {', '.join(known)}")
+                raise ValueError(f"a producer has no setting {name}; {hint}")
         return cls(**settings)
 
 

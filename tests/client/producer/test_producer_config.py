@@ -53,5 +53,5 @@ def test_the_delivery_timeout_is_what_is_set_or_at_least_what_the_others_need() 
 def test_an_unknown_setting_is_refused_with_the_nearest_known() -> None:
     with pytest.raises(ValueError, match=r"no setting linger\.ms; did you mean linger_ms\?"):
         ProducerConfig.of({"linger.ms": 5})
-    with pytest.raises(ValueError, match="no setting zzz: there are acks, batch_size"):
+    with pytest.raises(ValueError, match="no setting zzz; there are acks, batch_size"):
         ProducerConfig.of({"zzz": 5})
