@@ -26,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page; returns the exit code."""
     from groupcoord.page.html_embedding import PageNotBuiltError  # noqa: PLC0415 - most of what there is to import
     from groupcoord.page.trace_page import saved_page  # noqa: PLC0415
+    from groupcoord.storage.file_io import write_output  # noqa: PLC0415
     from groupcoord.testing.trace import Trace  # noqa: PLC0415
 
     path: Path = arguments.trace
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     except PageNotBuiltError as problem:
         return complain("page", str(problem), 1)
     try:
-        out.write_text(page, encoding="utf-8")
+        write_output(out, page)
     except OSError as problem:
         return complain("page", f"cannot write {out}: {problem.strerror}", 1)
     print(out)

@@ -24,6 +24,7 @@ from groupcoord.server.address_text import host_and_port
 from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.server.event_logging import LogRateLimiter
 from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
+from groupcoord.storage.file_io import write_output
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestEvent
@@ -199,7 +200,7 @@ def _signals(stop: "asyncio.Future[int]") -> Iterator[None]:
 def _tell_the_end(arguments: argparse.Namespace, trace: WrittenTrace, code: int) -> int:
     if arguments.mermaid is not None:
         try:
-            arguments.mermaid.write_text(trace.mermaid() + "\n", encoding="utf-8")
+            write_output(arguments.mermaid, trace.mermaid() + "\n")
         except OSError as problem:
             return complain("proxy", f"cannot write {arguments.mermaid}: {problem.strerror}", 1)
     for group in trace.groups():

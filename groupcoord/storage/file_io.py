@@ -1,4 +1,5 @@
-"""File access for a data directory: atomic replacement, fsync, locking, a limit on open files. All of it raises OSError."""
+"""File access for a data directory and for output files: atomic replacement, fsync, locking, a limit on open files. All of it
+raises OSError."""
 
 import contextlib
 import errno
@@ -88,6 +89,24 @@ def replace(path: Path, data: bytes, *, synced: bool = True) -> None:
     temporary.replace(path)
     if synced:
         sync(path.parent)
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write ``text`` to an output file that a user has named: all of it or, on an error such as a full disk, nothing.
+
+    A link keeps pointing to its file, and a device or a pipe, which cannot be replaced, is written to.
+    """
+    data = text.encode()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path = path.resolve() if path.is_symlink() else path
+    try:
+        replace(path, data, synced=False)
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            path.with_name(path.name + _TEMPORARY).unlink()
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
 def tidy(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from groupcoord.cli.main import main
 from groupcoord.page import html_embedding
 from tests.page.test_front_end_cases import CASES
+from tests.storage.faults import failing
 
 CASE = CASES / "baristas.jsonl"
 
@@ -80,3 +81,16 @@ def test_a_page_that_is_not_built(built: Path, capsys: pytest.CaptureFixture[str
     code, said = refused(capsys, str(CASE))
     assert code == 1
     assert said == "groupcoord page: the page is not built: `make page` builds it, with Node 20 and npm"
+
+
+def test_a_full_disk_leaves_the_page_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out" / "page.html"
+    out.parent.mkdir()
+    out.write_text("the page before")
+    with failing(monkeypatch, "pwrite"):
+        said = f"groupcoord page: cannot write {out}: No space left on device"
+        assert refused(capsys, str(CASE), "--out", str(out)) == (1, said)
+    assert [one.name for one in out.parent.iterdir()] == ["page.html"]
+    assert out.read_text() == "the page before"

@@ -49,6 +49,25 @@ def test_what_need_not_be_on_the_disk_is_written_aside_all_the_same(
     assert path.read_bytes() == b"new"
 
 
+def test_an_output_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, link, pipe = tmp_path / "page.html", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(path)
+    file_io.write_output(link, "old")
+    with failing(monkeypatch, "pwrite"), pytest.raises(OSError, match="No space") as problem:
+        file_io.write_output(path, "new")
+    assert problem.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "page.html"]
+    reader, writer = os.pipe()
+    pipe.symlink_to(f"/proc/self/fd/{writer}")  # as /dev/stdout is
+    file_io.write_output(pipe, "to a reader")
+    assert os.read(reader, 100) == b"to a reader"
+    os.close(reader)
+    os.close(writer)
+    with pytest.raises(IsADirectoryError):
+        file_io.write_output(tmp_path, "no")
+
+
 def test_tidying_removes_what_was_written_aside(tmp_path: Path) -> None:
     for name in ("a", "a.tmp", ".b.tmp"):
         (tmp_path / name).touch()

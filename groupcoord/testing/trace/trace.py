@@ -530,7 +530,9 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write the trace to ``path``, in the file format of docs/trace.md (JSON Lines)."""
-        Path(path).write_text("".join(self.lines()), encoding="utf-8")
+        from groupcoord.storage.file_io import write_output  # noqa: PLC0415 - Unix only
+
+        write_output(Path(path), "".join(self.lines()))
 
     def lines(self) -> Iterator[str]:
         """The lines that ``save`` writes, each with its line end."""
