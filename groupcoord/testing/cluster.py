@@ -26,7 +26,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.config.listeners import LAST_PORT
 from groupcoord.coordinator.group import GroupType
-from groupcoord.core.events import Event
+from groupcoord.core.events import Event, counted
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import forgotten_awaits
 from groupcoord.testing.abstract_cluster import (
@@ -531,13 +531,14 @@ class Cluster(KafkaCluster):
                 member.is_stable and member.generation == number and has_joined(member, seen) for member in new
             )
 
+        what = f"{counted(len(new), 'new member')} of {group}"
         await self.settle()
         if self._settings["mode"] is ClockMode.MANUAL:
-            await self.clock.advance_until(all_in, timeout=MEMBERS_TIMEOUT_S if timeout is None else timeout)
+            await self.clock.advance_until(all_in, what, timeout=MEMBERS_TIMEOUT_S if timeout is None else timeout)
         else:
             await self._engine.waiting.until(
                 all_in,
-                f"{len(new)} members of {group}",
+                what,
                 lambda: explained(handle.description().text(), wait_reasons(self._engine, group=group)),
                 timeout=timeout,
             )

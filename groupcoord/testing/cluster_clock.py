@@ -6,17 +6,24 @@ A manual clock is advanced from deadline to deadline, so that each timer runs at
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
+from groupcoord.testing.in_process_group import group_description
+from groupcoord.testing.wait_reasons import explained, wait_reasons
 from groupcoord.testing.waiting import WaitTimeoutError
 
 MOST_ROUNDS = 10_000
 """If timers are due more often than that at one time, an endless loop is assumed."""
 A_YEAR_S = 365 * 86_400
+ADVANCE_UNTIL_S = 3_600.0
+"""By how much ``advance_until`` advances at most, unless told; timeouts of groups and transactions are shorter."""
+SHOWN_GROUPS = 20
+"""How many groups the error of ``advance_until`` shows."""
 
 _WORDS = {
     "session": "the session of {subject} in group {scope} ends unless it is heard",
@@ -104,22 +111,31 @@ class ClusterClock:
     async def advance_until(
         self,
         condition: Callable[[], object | Awaitable[object]],
+        what: str | None = None,
         *,
         timeout: float | None = None,
         heartbeats: bool = True,
     ) -> None:
         """Advance the clock, deadline by deadline, until ``condition()`` is true; it may be asynchronous.
 
-        The clock advances by at most ``timeout`` seconds, or a year. Raises ClockError, WaitTimeoutError.
+        The clock advances by at most ``timeout`` seconds, or an hour; more is needed for what takes days, such as the expiry
+        of offsets. ``what`` describes the condition for the error text. Raises ClockError, WaitTimeoutError.
         """
-        clock, limit_s = self._manual(), A_YEAR_S if timeout is None else timeout
+        clock, limit_s = self._manual(), ADVANCE_UNTIL_S if timeout is None else timeout
         start_ms = clock()
         await self._engine.settle()
         await self._go_to(start_ms + round(limit_s * 1000), condition, heartbeats=heartbeats)
         if not await _holds(condition):
-            name = getattr(condition, "__name__", repr(condition))
-            left = "; ".join(str(each) for each in _pending(self._engine.core, clock())[:3]) or "nothing"
-            raise WaitTimeoutError(f"{name} does not hold after {limit_s:g} s. Pending: {left}")
+            after = f"{what or _name(condition)}: not within {limit_s:,g} s of the cluster's time"
+            more = " (an hour unless timeout= says otherwise)" if timeout is None else ""
+            raise WaitTimeoutError(explained(f"{after}{more}", [*self._groups(), *wait_reasons(self._engine)]))
+
+    def _groups(self) -> list[str]:
+        """The groups as they are, each in one line."""
+        names = self._engine.group_names()
+        shown = [group_description(self._engine.core, name).text() for name in names[:SHOWN_GROUPS]]
+        more = [f"and {len(names) - SHOWN_GROUPS} more groups"] if len(names) > SHOWN_GROUPS else []
+        return [*shown, *more] or ["there is no group"]
 
     def _manual(self) -> ManualClock:
         clock = self._engine.clock
@@ -152,6 +168,15 @@ class ClusterClock:
             clock.move_to(max(target_ms, clock()))
             engine.wake()
             await engine.settle()
+
+
+def _name(condition: Callable[[], object]) -> str:
+    """A name of ``condition`` for a reader: that of its function, or where its lambda expression is."""
+    name = getattr(condition, "__name__", repr(condition))
+    code = getattr(condition, "__code__", None)
+    return (
+        f"the condition at {Path(code.co_filename).name}:{code.co_firstlineno}" if name == "<lambda>" and code else name
+    )
 
 
 async def _holds(condition: Callable[[], object | Awaitable[object]]) -> bool:

@@ -459,13 +459,15 @@ class SyncClusterClock(SyncProxy):
     def advance_until(
         self,
         condition: Callable[[], object | Awaitable[object]],
+        what: str | None = None,
         *,
         timeout: float | None = None,
         heartbeats: bool = True,
     ) -> None:
         """Advance the clock, deadline by deadline, until ``condition()`` is true; it may be asynchronous.
 
-        The clock advances by at most ``timeout`` seconds, or a year. Raises ClockError, WaitTimeoutError.
+        The clock advances by at most ``timeout`` seconds, or an hour; more is needed for what takes days, such as the expiry
+        of offsets. ``what`` describes the condition for the error text. Raises ClockError, WaitTimeoutError.
         """
 
 class SyncClusterBroker(SyncProxy):

@@ -1,6 +1,8 @@
 """The cluster in a test's own loop."""
 
 import asyncio
+import re
+from typing import Any
 
 import pytest
 
@@ -95,13 +97,46 @@ async def test_time_passes_until_a_condition_holds() -> None:
         def pigs_fly() -> bool:
             return False
 
-        with pytest.raises(WaitTimeoutError, match=r"pigs_fly does not hold after 5 s\. Pending: nothing"):
+        with pytest.raises(
+            WaitTimeoutError, match=r"^pigs_fly: not within 5 s of the cluster's time\n  app Empty gen=2"
+        ):
             await kafka.clock.advance_until(pigs_fly, timeout=5)
         assert kafka.clock.now_ms() - before == 50_000
         with pytest.raises(TypeError, match=r"seconds='46': a number, such as 46 or 0\.5"):
             await kafka.clock.advance("46")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="time does not go back"):
             await kafka.clock.advance(-1)
+
+
+async def test_a_condition_that_never_holds_ends_after_an_hour_and_says_what_there_was() -> None:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        before = kafka.clock.now_ms()
+
+        async def error_of(*what: str, **named: Any) -> str:
+            with pytest.raises(WaitTimeoutError) as problem:
+                await kafka.clock.advance_until(lambda: False, *what, **named)
+            return str(problem.value)
+
+        limit = "an hour unless timeout= says otherwise"
+        assert re.search(
+            rf"^the condition at test_cluster\.py:\d+: not within 3,600 s of the cluster's time \({limit}\)\n"
+            "  there is no group$",
+            await error_of(),
+        )
+        assert kafka.clock.now_ms() - before == 3_600_000
+        await kafka.manual_member("app", "orders", session_timeout_ms=10_000).rejoin()
+        said = await error_of("pigs fly", timeout=5)
+        assert said.splitlines()[:2] == [
+            "pigs fly: not within 5 s of the cluster's time",
+            "  app Stable gen=1, 1 member: app-1",
+        ]
+        assert "  group app: sessions end unless members are heard: app-1 at 3,610.0 s" in said.splitlines()
+        for number in range(22):
+            await kafka.group(f"group-{number:02}").commit({("orders", 0): 1})
+        assert "  and 3 more groups" in (await error_of(timeout=0)).splitlines()
+        kafka.faults.when("JoinGroup").refuse("GROUP_MAX_SIZE_REACHED").always()
+        with pytest.raises(WaitTimeoutError, match="1 new member of none: not within 600 s"):
+            await kafka.consumers(1, group="none", topics="orders")
 
 
 async def test_what_is_due_for_ever_does_not_hang_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
