@@ -420,7 +420,7 @@ def test_the_document_for_machines_says_the_same() -> None:
     said = report_to_json(build(tables))
     document = json.loads(said)
     assert document["version"] == 4
-    assert document["run"] == SUMMARY
+    assert document["run"] == {**SUMMARY, "long_open_after_s": 60}
     assert document["overview"]["whole_from_ts"] == "2026-01-01T00:01:00.000Z"
     assert document["groups"][0]["group"] == "app"
     assert document["groups"][0]["points"]["storms"] == 5.0

@@ -65,10 +65,11 @@ test("groups are filtered by words, kind, state and problem; those with most of 
   expect([names({ kind: "consumer" }), names({ state: "gone" }), names({ problem: "zombies" })]).toEqual([["b-Pay"], ["c"], ["b-Pay", "a-pay"]]);
 });
 
-test("a transaction of less than a minute is normal, and one whose age is unknown is not", () => {
-  const open = (since_ts: number | null, now: string | null) => isYoung({ since_ts } as OpenTransaction, { run: { now } } as Report);
+test("a transaction is normal for as long as the run says, and one whose age is unknown is not", () => {
+  const open = (since_ts: number | null, now: string | null, long_open_after_s = 60) => isYoung({ since_ts } as OpenTransaction, { run: { now, long_open_after_s } } as Report);
   const now = "2026-01-01T00:01:00+00:00";
   expect([open(START, now), open(START + 1, now), open(START + 120_000, now), open(null, now), open(START, null)]).toEqual([false, true, true, false, false]);
+  expect([open(START, now, 61), open(START, now, 59)]).toEqual([true, false]);
 });
 
 test("a storm says who began it, and what would have stopped less", () => {

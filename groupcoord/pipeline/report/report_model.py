@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupcoord.pipeline.errors import SourceWarning
+from groupcoord.pipeline.open_and_hanging_transactions import LONG_OPEN_AFTER_S
 
 DETAILED = 30
 """The default number of groups with a section of their own. A section takes 5 to 7 kB of the page."""
@@ -27,11 +28,15 @@ def column_name(field: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What was read: ``--source``, ``--as-of``, and the time that lags were judged at (both ISO 8601)."""
+    """What was read: ``--source``, ``--as-of``, and the time that lags were judged at (both ISO 8601).
+
+    A transaction that is open at that time counts as long open after ``long_open_after_s`` seconds.
+    """
 
     source: str
     as_of: str | None = None
     now: str | None = None
+    long_open_after_s: int = LONG_OPEN_AFTER_S
 
 
 class TimeSpan(NamedTuple):

@@ -1,7 +1,7 @@
 /** `report.json`, as docs/pipeline.md has it. Its times, names that end in `_ts`, are milliseconds since 1970 here. */
 
 export interface Report {
-  run: { source: string; as_of: string | null; now: string | null };
+  run: { source: string; as_of: string | null; now: string | null; long_open_after_s: number };
   overview: Overview;
   groups: GroupSummary[];
   groups_left_out: number;

@@ -5,12 +5,9 @@ import { groupName, type Anchors } from "./shared_tables.tsx";
 import { Name, Time } from "./table.tsx";
 import { amount, number } from "./text.ts";
 
-/** The default of `transaction.timeout.ms`, the time that producers give a transaction. */
-const YOUNG_MS = 60_000;
-
 /** Has it been open for so short a time that it is normal? */
 export function isYoung({ since_ts }: OpenTransaction, { run }: Report): boolean {
-  return since_ts !== null && run.now !== null && Date.parse(run.now) - since_ts < YOUNG_MS;
+  return since_ts !== null && run.now !== null && Date.parse(run.now) - since_ts < run.long_open_after_s * 1000;
 }
 
 export function OpenTransactionText({ one, anchors }: { one: OpenTransaction; anchors: Anchors }) {
