@@ -12,9 +12,9 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
+from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription
-from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer

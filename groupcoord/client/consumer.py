@@ -22,7 +22,6 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client import option_value_parsing
 from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ConsumerClosedError, NoGroupError, NotSubscribedError
-from groupcoord.client.clock import wall_clock
 from groupcoord.client.committed_offsets import GroupOffsets, OffsetAndMetadata, OffsetCommitter, OffsetsToCommit
 from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.consumer_settings import read_settings
@@ -41,6 +40,7 @@ from groupcoord.client.position_resolver import OffsetResetStrategy, PositionRes
 from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.client.subscription_state import SubscriptionState
 from groupcoord.client.trouble_log import TroubleLog
+from groupcoord.client.wall_clock import wall_clock
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.clock import wall_clock
 from groupcoord.client.option_value_parsing import parse_addresses
 from groupcoord.client.producer.producer_batch import HeaderPairs, record_size_upper_bound
 from groupcoord.client.producer.producer_config import ProducerConfig
@@ -31,6 +30,7 @@ from groupcoord.client.producer.record_arguments import Headers, header_pairs, r
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.client.producer.transaction_manager import GroupMetadata, ProducerState, TransactionManager
 from groupcoord.client.producer_driver import ProducerDriver
+from groupcoord.client.wall_clock import wall_clock
 from groupcoord.core.events import Event
 from groupcoord.partitioners import KEYED
 

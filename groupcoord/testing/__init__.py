@@ -10,8 +10,8 @@ from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import DuplicateBrokerRegistrationError
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
+from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription
-from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer

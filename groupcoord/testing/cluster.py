@@ -45,11 +45,11 @@ from groupcoord.testing.cluster_as_zookeeper_paths import registry_of
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
+from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
 from groupcoord.testing.failure_report import failure_report
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.record_reading import Isolation, chosen_partitions, read_log
 from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topic_settings import Topic, require_known_configs, topic_of, topics_of, unknown_topic

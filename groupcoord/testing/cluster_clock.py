@@ -11,9 +11,9 @@ from pathlib import Path
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.timers import Deadline
 from groupcoord.testing.clocks import ManualClock
+from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.in_process_group import group_description
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 from groupcoord.testing.waiting import WaitTimeoutError
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 from groupcoord.core.events import counted
 from groupcoord.testing.append_rules import AppendRule
+from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.rulebook import ActiveRule
-from groupcoord.testing.in_process_group import group_description
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
 from groupcoord.testing.trace.times_and_lists_in_words import moment, times
 from groupcoord.testing.transaction_handle import transaction_description

@@ -11,9 +11,9 @@ from groupcoord.testing.cluster import Cluster
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
+from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.group_handle import GroupHandle
-from groupcoord.testing.in_process_group import ClusterGroup
 from groupcoord.testing.manual_classic_member import ManualMember
 from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer

@@ -12,7 +12,7 @@ from groupcoord.control.controlled_clusters import ControlledCluster, taken
 from groupcoord.control.models import Broker, Clock, GroupState, Health, NewBroker, Problems, Status
 from groupcoord.control.problem_documents import ProblemError, argument_named, in_terms_of_http, responses
 from groupcoord.control.route_dependencies import BODY, CONFLICT, TEXT, Clusters, Target, router
-from groupcoord.testing.in_process_group import group_description
+from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.topic_settings import Topic
 
 of_process = router("brokers")

@@ -30,7 +30,7 @@ from groupcoord.control.route_dependencies import (
     router,
     waited,
 )
-from groupcoord.testing.in_process_group import ClusterGroup
+from groupcoord.testing.cluster_group import ClusterGroup
 
 groups = router("groups")
 
