@@ -60,6 +60,10 @@ from groupcoord.testing.wait_reasons import explained, wait_reasons
 if TYPE_CHECKING:
     from groupcoord.testing.sync_api import SyncCluster
 
+_NOTHING = (
+    "nothing; the broker answers while the event loop of the test runs, so that a client that blocks the loop, such as "
+    "confluent-kafka or kafka-python, needs the fixture kafka_sync"
+)
 MEMBERS_TIMEOUT_S = 600.0
 """How long ``consumers`` lets a manual clock advance at most until the group is stable (seconds)."""
 
@@ -287,7 +291,9 @@ class Cluster(KafkaCluster):
         ``after`` is the number of the trace entry after which it begins. It can also be called after the end of the block.
         """
         engine, thread = self._engine, self._thread
-        if thread is None or not thread.is_running:
+        if thread is None:
+            return failure_report(engine, after, nothing=_NOTHING)
+        if not thread.is_running:
             return failure_report(engine, after)
         return thread.call(lambda: failure_report(engine, after))
 

@@ -22,8 +22,8 @@ SHOWN = 20
 """How many groups, transactions and deadlines are shown; of the others only the number."""
 
 
-def failure_report(engine: Engine, after: int = 0) -> str:
-    """The report, with the trace from the entry after number ``after`` on."""
+def failure_report(engine: Engine, after: int = 0, *, nothing: str = "nothing") -> str:
+    """The report, with the trace from the entry after number ``after`` on, or the text ``nothing`` if there is none."""
     trace = engine.trace
     now = moment(engine.clock() - engine.started_ms)
     parts = {
@@ -40,7 +40,7 @@ def failure_report(engine: Engine, after: int = 0) -> str:
         for line in (f"{title}:", *(f"  {line}" for each in told for line in names.shortened(each).splitlines()), "")
     ]
     since = next((entry for entry in trace.entries() if entry.seq > after), None)
-    story = "nothing" if since is None else trace.text(since=since, limit=STORY_LINES, fold=True, real=True)
+    story = nothing if since is None else trace.text(since=since, limit=STORY_LINES, fold=True, real=True)
     return "\n".join([*lines, "what happened, what changed nothing in one line:", story])
 
 

@@ -90,7 +90,10 @@ async def check(error: BaseException | None = None) -> None:
         each.coroutine.close()
     if not found:
         return
-    text = f"never awaited, so nothing of it was done: {', '.join(map(str, found))}. Write `await` before it"
+    advice = "Write `await` before it"
+    if any(each.loop is None for each in found):
+        advice += ", in an `async def`; a test without asyncio uses the fixture kafka_sync, without `await`"
+    text = f"never awaited, so nothing of it was done: {', '.join(map(str, found))}. {advice}"
     if error is None:
         raise AssertionError(text)
     error.add_note(text)
