@@ -1,15 +1,17 @@
-"""The report of a failed test about its cluster: the groups and why they are in their states, what is pending, which fault
-rules acted, and the end of the trace, with requests without effect folded."""
+"""The report of a failed test about its cluster: brokers that do not run, the groups and why they are in their states, what is
+pending, which fault rules acted, and the end of the trace, with requests without effect folded."""
 
 from collections.abc import Callable, Sequence
 
+from groupcoord.broker.leader_election_and_isr import NO_LEADER
+from groupcoord.cluster.broker_status import BrokerState
 from groupcoord.core.events import counted
 from groupcoord.testing.append_rules import AppendRule
 from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.faults.rulebook import ActiveRule
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
-from groupcoord.testing.trace.times_and_lists_in_words import moment, times
+from groupcoord.testing.trace.times_and_lists_in_words import listed, moment, times
 from groupcoord.testing.transaction_handle import transaction_description
 from groupcoord.testing.wait_reasons import wait_reasons
 
@@ -27,6 +29,7 @@ def failure_report(engine: Engine, after: int = 0, *, nothing: str = "nothing") 
     trace = engine.trace
     now = moment(engine.clock() - engine.started_ms)
     parts = {
+        "brokers": _few(_brokers(engine)),
         "groups": _few(sorted({*engine.group_names(), *trace.groups()}), lambda name: _group(engine, name)),
         "transactions": _few(engine.transactional_ids(), lambda name: _transaction(engine, name)),
         f"pending at {now}": _few(wait_reasons(engine)),
@@ -42,6 +45,20 @@ def failure_report(engine: Engine, after: int = 0, *, nothing: str = "nothing") 
     since = next((entry for entry in trace.entries() if entry.seq > after), None)
     story = nothing if since is None else trace.text(since=since, limit=STORY_LINES, fold=True, real=True)
     return "\n".join([*lines, "what happened, what changed nothing in one line:", story])
+
+
+def _brokers(engine: Engine) -> list[str]:
+    """The brokers that do not just run, and the partitions that have no leader because of them."""
+    core = engine.core
+    conditions = [(broker_id, str(core.controller.condition_of(broker_id))) for broker_id in core.broker.cluster.ids]
+    disturbed = [f"broker {broker_id}: {said}" for broker_id, said in conditions if said != BrokerState.RUNNING.value]
+    leaderless = [
+        f"{topic.name}-{number} has no leader: its replicas are on {listed([f'broker {each}' for each in part.replicas])}"
+        for topic in core.broker.topics
+        for number, part in enumerate(topic.metadata.partitions)
+        if part.leader == NO_LEADER
+    ]
+    return disturbed + leaderless
 
 
 def _group(engine: Engine, name: str) -> str:

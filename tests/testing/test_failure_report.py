@@ -129,6 +129,20 @@ async def test_the_story_is_folded_and_its_last_lines_are_told(monkeypatch: pyte
         assert len(part(kafka.report(), title)) == 2
 
 
+async def test_brokers_that_do_not_run_and_partitions_that_they_leave_without_a_leader_are_told() -> None:
+    async with Cluster(topics={"orders": 3}, brokers=3, clock="manual") as kafka:
+        assert "brokers:" not in kafka.report()
+        await kafka.broker(2).kill()
+        await kafka.clock.advance(10)
+        (number,) = (
+            number for number, on in enumerate(kafka.core.broker.topics["orders"].metadata.replicas) if on == (2,)
+        )
+        assert part(kafka.report(), "brokers") == [
+            "broker 2: stopped, fenced",
+            f"orders-{number} has no leader: its replicas are on broker 2",
+        ]
+
+
 async def test_there_is_a_report_after_the_end() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         await kafka.manual_member("app", "orders").rejoin()
