@@ -82,7 +82,10 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser whose error messages are one line, of the command to which the wrong argument belongs."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the error and exit."""
+        """Print the error and exit; where a command is missing, it names those there are."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and message.endswith(f"are required: {action.metavar}"):  # noqa: SLF001 - it has no public name
+                message += f", one of {', '.join(action.choices)}; {self.prog} --help says more"
         self.exit(2, f"{self.prog}: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:

@@ -40,7 +40,9 @@ def test_a_command_gets_its_arguments_and_gives_the_code(monkeypatch: pytest.Mon
 
 def test_no_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended() == 2
-    assert "the following arguments are required: COMMAND" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("groupcoord: the following arguments are required: COMMAND, one of serve, cluster, demo, ")
+    assert said.endswith("; groupcoord --help says more\n")
 
 
 def test_an_unknown_command_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
