@@ -3,6 +3,7 @@ package groupcoord_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -178,6 +179,40 @@ func TestBrokersHaveNothingInCommon(t *testing.T) {
 	if problems := other.End(); len(problems) > 0 {
 		t.Error(problems)
 	}
+}
+
+// observed is a test whose end and failures are observed.
+type observed struct {
+	testing.TB
+	ends []func()
+	said []string
+}
+
+func (o *observed) Helper()                           {}
+func (o *observed) Cleanup(end func())                { o.ends = append(o.ends, end) }
+func (o *observed) Failed() bool                      { return false }
+func (o *observed) Log(arguments ...any)              {}
+func (o *observed) Error(arguments ...any)            { o.said = append(o.said, fmt.Sprint(arguments...)) }
+func (o *observed) Fatalf(text string, values ...any) { o.Error(fmt.Sprintf(text, values...)) }
+
+func TestARuleThatNeverActedFailsTheTest(t *testing.T) {
+	test := observed{TB: t}
+	groupcoord.Start(&test).Drop("Heartbeat", groupcoord.Match{Group: "app"})
+	for _, end := range test.ends {
+		end()
+	}
+	if len(test.said) != 1 || !strings.HasPrefix(test.said[0], "rule 1 never acted: when(Heartbeat, group='app').drop()") {
+		t.Error(test.said)
+	}
+}
+
+func TestAFailureNamesTheLineOfTheTest(t *testing.T) {
+	test := observed{TB: t}
+	groupcoord.Start(&test).Advance(time.Second)
+	if len(test.said) != 1 || !strings.HasPrefix(test.said[0], "groupcoord_test.go:") {
+		t.Error(test.said)
+	}
+	test.ends[0]()
 }
 
 func TestARefusedFieldIsNamed(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -48,7 +50,7 @@ func Start(t testing.TB, options ...Option) *Broker {
 	t.Helper()
 	fail := func(problem error) {
 		t.Helper()
-		t.Fatal(problem)
+		t.Fatalf("%s: %v", caller(), problem)
 	}
 	url, err := serverURL()
 	if err != nil {
@@ -56,14 +58,30 @@ func Start(t testing.TB, options ...Option) *Broker {
 	}
 	broker := connected(url, os.Getenv("GROUPCOORD_CONTROL_TOKEN"), fail).NewBroker(options...)
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log("what happened on the broker:\n" + broker.Report())
+		report, failed := broker.Report(), t.Failed()
+		problems := broker.End()
+		if !failed {
+			for _, problem := range problems {
+				t.Error(problem)
+			}
 		}
-		for _, problem := range broker.End() {
-			t.Error(problem)
+		if failed || len(problems) > 0 {
+			t.Log("what happened on the broker:\n" + report)
 		}
 	})
 	return broker
+}
+
+// caller is the line of the test that called this package.
+func caller() string {
+	var counters [64]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters[:])])
+	own, more := frames.Next()
+	frame := own
+	for more && path.Dir(frame.File) == path.Dir(own.File) && !strings.HasSuffix(frame.File, "_test.go") {
+		frame, more = frames.Next()
+	}
+	return fmt.Sprintf("%s:%d", path.Base(frame.File), frame.Line)
 }
 
 func serverURL() (string, error) {

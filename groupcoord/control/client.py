@@ -144,7 +144,7 @@ class ControlClient:
                 self.delete_broker(made.name)
 
     def delete_broker(self, name: str) -> list[str]:
-        """End that broker; returns the unexpected errors of its server."""
+        """End that broker; returns what ``check`` would have returned."""
         return self.read(Problems, "DELETE", f"/brokers/{quote(name, safe='')}").problems
 
     def check(self) -> list[str]:

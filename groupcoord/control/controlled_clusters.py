@@ -69,7 +69,7 @@ class ControlledCluster(Cluster):
         try:
             await self.check(rules=False)
         except ExceptionGroup as errors:
-            found += [f"the server failed: {type(error).__name__}: {error}" for error in errors.exceptions]
+            found += map(_in_words, errors.exceptions)
         found += self.faults.unused()
         found += [f"nothing was appended that this rule is for: {rule}" for rule in self.append_rules if not rule.uses]
         return found
@@ -160,8 +160,8 @@ class ControlledClusters:
             del self._clusters[cluster.name]
             raise
 
-    async def remove(self, name: str) -> list[Exception]:
-        """End that cluster and remove it; returns the unexpected errors of its server.
+    async def remove(self, name: str) -> list[str]:
+        """End that cluster and remove it; returns its ``problems``.
 
         Raises LookupError if it does not exist, and ValueError if it is the first one.
         """
@@ -171,7 +171,8 @@ class ControlledClusters:
         del self._clusters[name]
         cluster.ending.set()
         async with cluster.changing:
-            return await cluster.end()
+            problems = await cluster.problems()
+            return problems + [_in_words(error) for error in await cluster.end()]
 
     def end_waits(self) -> None:
         """End every request that waits for something, because the process is about to end."""
@@ -181,6 +182,10 @@ class ControlledClusters:
     async def end(self) -> list[Exception]:
         """End all clusters; returns the unexpected errors of their servers."""
         return [error for cluster in self for error in await cluster.end()]
+
+
+def _in_words(error: Exception) -> str:
+    return f"the server failed: {type(error).__name__}: {error}"
 
 
 def taken(error: OSError) -> str:

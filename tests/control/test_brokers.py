@@ -103,6 +103,16 @@ async def test_a_reset_makes_a_fresh_broker_and_tells_what_never_acted(control: 
     assert await control.post("/reset") == {"problems": []}
 
 
+async def test_the_end_of_a_broker_tells_what_never_acted_and_what_failed(control: Control) -> None:
+    await control.post("/brokers", {"name": "a"}, 201)
+    await control.post("/brokers/a/faults", {"when": "Heartbeat", "do": "drop"}, 201)
+    serving_loop = control.clusters["a"]._engine.server._serving_loop
+    serving_loop.log_unexpected(ZeroDivisionError("a bug"), None, None)
+    failed, rule = (await control.told("DELETE", "/brokers/a"))["problems"]
+    assert failed == "the server failed: ZeroDivisionError: a bug"
+    assert rule.startswith("rule 1 never acted: when(Heartbeat).drop()")
+
+
 async def test_rules_of_a_file_are_there_again_after_a_reset() -> None:
     rule = NamedRule("a.yaml rule 1", when("Heartbeat").drop().optional())
     async with controlled(rules=[rule]) as control:

@@ -95,8 +95,8 @@ def _unlike_a_broker(error: Exception) -> ProblemError:
 
 @of_process.delete("/brokers/{name}", openapi_extra=AT_ROOT, summary="End and delete a broker", responses=CONFLICT)
 async def delete_broker(name: BrokerName, clusters: Clusters) -> Problems:
-    """Its port is free then. The first broker ends only with the process. Returns the unexpected errors of the server."""
-    return Problems(problems=[f"{type(error).__name__}: {error}" for error in await clusters.remove(name)])
+    """Its port is free then. The first broker ends only with the process. Returns the same as ``/check``."""
+    return Problems(problems=await clusters.remove(name))
 
 
 @of_process.get("/brokers/{name}", openapi_extra=AT_ROOT, summary="Show a broker")
