@@ -97,9 +97,10 @@ class _Parser(argparse.ArgumentParser):
                 self.error(f"unexpected argument: {option}")
             from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-            there_are = [one for action in self._actions for one in action.option_strings]
-            nearest = get_close_matches(option, there_are, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"{self.prog} --help names those there are"
+            # Without the dashes, which all have: --port is not like --to.
+            there_are = {one.lstrip("-"): one for action in self._actions for one in action.option_strings}
+            nearest = get_close_matches(option.lstrip("-"), there_are, n=1)
+            hint = f"did you mean {there_are[nearest[0]]}?" if nearest else f"{self.prog} --help names those there are"
             self.error(f"there is no option {option}; {hint}")
         return arguments, unknown
 

@@ -169,3 +169,10 @@ def test_a_locale_without_utf_8_shows_the_code_of_a_character() -> None:
     )
     assert (finished.returncode, finished.stderr) == (0, "")
     assert r"NAME[:TOPIC+\u2026]" in finished.stdout
+
+
+def test_dashes_make_no_option_similar_to_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("proxy", "--to", "kafka:9092", "--port", "19092") == 2
+    assert capsys.readouterr().err == (
+        "groupcoord proxy: there is no option --port; groupcoord proxy --help names those there are\n"
+    )
