@@ -6,7 +6,7 @@ from fastapi import Header, Query
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
 from groupcoord.control.models import Entries, Entry
-from groupcoord.control.problem_documents import wrong_argument
+from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.control.route_dependencies import TEXT, Target, partition_of, router
 from groupcoord.control.trace_selection import Selected
 from groupcoord.control.trace_stream import MEDIA_TYPE, TraceStream
@@ -114,6 +114,8 @@ async def why(
         entry = None if cause is None else cluster.trace[cause]
     except KeyError as gone:
         raise LookupError(gone.args[0]) from None
+    if (group is None) == (transaction is None):
+        raise ProblemError.of_field("query", "group= explains a group, transaction= a transaction: one of the two")
     with wrong_argument("query"):
         return cluster.trace.why(
             group,
