@@ -65,7 +65,7 @@ class ControlledCluster(Cluster):
 
     async def problems(self) -> list[str]:
         """What ``check`` would raise, in words: errors of the server, each reported once, and rules that never acted."""
-        found = []
+        found: list[str] = []
         try:
             await self.check(rules=False)
         except ExceptionGroup as errors:
