@@ -172,13 +172,19 @@ def kafka_sync_session(request: pytest.FixtureRequest) -> Generator["SyncCluster
 
 
 def _cluster(request: pytest.FixtureRequest, own: Mapping[str, Any], *, is_shared: bool) -> "Cluster":
-    from groupcoord.testing.cluster import Cluster  # noqa: PLC0415 - see above
+    from groupcoord.core.did_you_mean import did_you_mean  # noqa: PLC0415 - see above
+    from groupcoord.testing.cluster import Cluster  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("kafka")
     if marker is not None and marker.args:
         pytest.fail("the marker kafka takes named arguments only, those of groupcoord.Cluster", pytrace=False)
     common = request.getfixturevalue("kafka_settings")
     settings = {"clock": "manual", **common, **({} if marker is None else marker.kwargs), **own}
+    arguments = list(inspect.signature(Cluster).parameters)
+    for name in settings:
+        if name not in arguments:
+            hint = did_you_mean(name, arguments, otherwise=f"there are {', '.join(arguments)}")
+            pytest.fail(f"groupcoord.Cluster, and so the marker kafka, has no argument {name}; {hint}", pytrace=False)
     if settings["clock"] == "virtual":
         pytest.fail(
             "a test on simulated time makes its broker itself: groupcoord.virtual_time around the test, and in it "

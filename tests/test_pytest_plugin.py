@@ -181,10 +181,20 @@ def test_markers_that_cannot_be_are_told(pytester: pytest.Pytester) -> None:
         @pytest.mark.kafka(clock="virtual")
         def test_that(kafka_sync):
             pass
+
+        @pytest.mark.kafka(topic={"orders": 6})
+        def test_those(kafka_sync):
+            pass
         """,
     )
-    result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*the marker kafka takes named arguments only*", "*virtual_time around the test*"])
+    result.assert_outcomes(errors=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*the marker kafka takes named arguments only*",
+            "*virtual_time around the test*",
+            "*the marker kafka, has no argument topic; did you mean topics?*",
+        ]
+    )
 
 
 def test_golden_files_are_written_anew_on_request(pytester: pytest.Pytester) -> None:

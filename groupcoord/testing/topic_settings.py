@@ -44,7 +44,8 @@ def topics_of(topics: object) -> dict[str, Topic]:
     """The topics in the argument ``topics=`` of a cluster. Raises TypeError and ValueError, which name the topic."""
     if not isinstance(topics, Mapping):
         names = topics if isinstance(topics, Collection) and not isinstance(topics, str) else (topics,)
-        meant = ", ".join(f'"{name}": 1' for name in names if isinstance(name, str)) or '"orders": 6'
+        pairs = [name.partition(":") for name in names if isinstance(name, str)]
+        meant = ", ".join(f'"{name}": {count or 1}' for name, _, count in pairs) or '"orders": 6'
         raise TypeError(
             f"topics={topics!r}: it is topics by their names, with numbers of partitions: topics={{{meant}}}"
         )

@@ -15,6 +15,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"topics": {7: 6}}, TypeError, "the name of a topic is a string, not 7"),
     ({"topics": {"orders": "6"}}, TypeError, "topic 'orders': partitions='6': a topic has a number of partitions"),
     ({"topics": {"orders": True}}, TypeError, "topic 'orders': partitions=True"),
+    ({"topics": "orders:2"}, TypeError, 'with numbers of partitions: topics={"orders": 2}'),
     ({"topics": {"orders": 0}}, ValueError, "topic 'orders': partitions=0: a topic has at least one partition"),
     ({"topics": {"no/name": 1}}, ValueError, "topic 'no/name': Topic name is invalid"),
     ({"topics": {"a.b": 1, "a_b": 1}}, ValueError, "topic 'a_b': Topic 'a_b' collides with existing topic: a.b"),
