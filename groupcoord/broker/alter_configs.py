@@ -282,9 +282,8 @@ def _check_broker_operation(change: AlterableConfig) -> None:
             text = f"Config value {word} is not allowed for config key: {change.name}"
             raise ApiError(ErrorCode.INVALID_CONFIG, text)
         if row.required:
-            raise ApiError(
-                ErrorCode.UNKNOWN_SERVER_ERROR
-            )  # Kafka fails with an exception: there is no default to change
+            # Kafka fails with an exception: there is no default to change.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _check_changeable(configs: Mapping[str, str], *, for_all: bool) -> None:

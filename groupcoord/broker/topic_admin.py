@@ -351,9 +351,8 @@ def _create_partitions(broker: Broker, request: CreatePartitionsRequest) -> list
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             added = _additional_partitions(broker, topic, asked[name], room)
-            plans.append(
-                (topic, added[:room])
-            )  # Kafka keeps the partitions that it created before it reached the limit
+            # Kafka keeps the partitions that it created before it reached the limit.
+            plans.append((topic, added[:room]))
             if len(added) > room:
                 room = 0
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
