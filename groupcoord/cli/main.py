@@ -95,12 +95,12 @@ class _Parser(argparse.ArgumentParser):
             option = unknown[0].partition("=")[0]
             if not option.startswith("-"):
                 self.error(f"unexpected argument: {option}")
-            from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+            from groupcoord.core.did_you_mean import did_you_mean  # noqa: PLC0415 - only a mistake needs it
 
             # Without the dashes, which all have: --port is not like --to.
             there_are = {one.lstrip("-"): one for action in self._actions for one in action.option_strings}
-            nearest = get_close_matches(option.lstrip("-"), there_are, n=1)
-            hint = f"did you mean {there_are[nearest[0]]}?" if nearest else f"{self.prog} --help names those there are"
+            otherwise = f"{self.prog} --help names those there are"
+            hint = did_you_mean(option.lstrip("-"), there_are, otherwise=otherwise, shown=there_are.__getitem__)
             self.error(f"there is no option {option}; {hint}")
         return arguments, unknown
 

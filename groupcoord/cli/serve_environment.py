@@ -59,9 +59,10 @@ def _has_variable(action: argparse.Action) -> bool:
 
 
 def _unknown(variable: str, there_are: list[str]) -> str:
-    name, names = variable.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in there_are]
-    hint = did_you_mean(name, names, otherwise="groupcoord serve --help says which there are")
-    return f"no option and no property has this variable; {hint.replace('did you mean ', f'did you mean {PREFIX}')}"
+    names = [each.removeprefix(PREFIX) for each in there_are]
+    otherwise = "groupcoord serve --help says which there are"
+    hint = did_you_mean(variable.removeprefix(PREFIX), names, otherwise=otherwise, shown=PREFIX.__add__)
+    return f"no option and no property has this variable; {hint}"
 
 
 def _value(action: argparse.Action, variable: str, text: str) -> Any:
