@@ -13,7 +13,9 @@ from tests.real_kafka.image import DEFAULT_VERSION
 
 DOCKER_KAFKA = Path(__file__).resolve().parents[2] / "docker" / "kafka"
 OLDEST_JAVA = 17
-STOP_S = 20
+STOP_S = 60
+"""Java that archives its classes takes ten of them on an idle machine."""
+
 LOGGING = (
     f"-Dlog4j2.configurationFile={DOCKER_KAFKA / 'conf' / 'log4j2.yaml'}",
     f"-Dlog4j.configuration=file:{DOCKER_KAFKA / 'conf' / 'log4j.properties'}",

@@ -28,6 +28,8 @@ def quick_java(version: str) -> KafkaJava:
         written = archive.with_suffix(f".{os.getpid()}")  # others of this machine may do the same at the same time
         with KafkaProcess(java=lambda _: KafkaJava(version, [*options, f"-XX:ArchiveClassesAtExit={written}"])):
             pass
+        if not written.exists():  # it was killed before it had written it
+            return KafkaJava(version, options)
         written.replace(archive)
     return KafkaJava(version, [*options, f"-XX:SharedArchiveFile={archive}"])
 

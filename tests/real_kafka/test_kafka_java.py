@@ -1,9 +1,11 @@
 """The broker without Docker: what it needs, and that it says what is missing."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from tests.real_kafka import kafka_java, process
 from tests.real_kafka.kafka_java import java_version, libs_of, why_not
 
 
@@ -30,3 +32,16 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert why_not(tmp_path, None, "") == "there is no Java"
     assert why_not(tmp_path, "/bin/java", old) == "/bin/java is not Java 17 or newer"
     assert why_not(tmp_path, "/bin/java", new) is None
+
+
+def test_a_broker_that_is_killed_before_it_archived_its_classes_leaves_the_next_one_without_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.15\"' >&2\n")
+    java.chmod(0o755)
+    (tmp_path / "libs").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(kafka_java, "DOCKER_KAFKA", tmp_path)
+    monkeypatch.setattr(process, "KafkaProcess", lambda **_: nullcontext())
+    assert not process.quick_java("4.3.1").archive.exists()
