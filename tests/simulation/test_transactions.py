@@ -120,6 +120,11 @@ def test_a_broker_restarts_and_the_leader_of_the_output_moves() -> None:
     assert "records of __consumer_offsets-0 in" in told(run(plan_with(*restarts, *moves, brokers=3)))
 
 
+def test_a_static_member_that_missed_a_generation_keeps_what_it_owned_until_its_next_assignment() -> None:
+    text = told(run(plan_from_seed(970134, options=TRANSACTION_OPTIONS, keep=(0, 3))))
+    assert re.search(r"the leader before, instance-b\S+, did not join again in time", text)
+
+
 def test_what_cannot_be_delivered_is_aborted() -> None:
     cut = PlannedAction(at_ms=9_990, kind=ActionKind.BLACKOUT, for_ms=45_000)
     run(plan_with(cut, timeout_ms=60_000))

@@ -76,21 +76,24 @@ class SingleOwner(Invariant):
 class ClientOwnership(Invariant):
     """No two processes own the same partition if both are members of the group that were admitted to its current generation
     by a JoinGroup response. Zombies may own anything until they notice: processes whose member was removed, was replaced
-    under its instance id, or (static) has not joined the current generation, or that were admitted to a generation that the
-    coordinator lost because it moved before the assignment was stored."""
+    under its instance id, or (static) has not joined the current generation or the one before it, or that were admitted to a
+    generation that the coordinator lost because it moved before the assignment was stored. One that missed a generation keeps
+    what others may have got in it until its next assignment (``ConsumerCoordinator.onJoinComplete``)."""
 
     name = "client-ownership"
     apis = frozenset({ApiKey.JOIN_GROUP})
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._admitted: dict[str, int] = {}  # member id → generation
+        self._admitted: dict[str, tuple[int, int]] = {}  # member id → the last two generations; a newcomer missed none
 
     def response_sent(self, call: Call, response: Any) -> None:
         """A JoinGroup response admits a member."""
         del call
-        if not response.error_code:
-            self._admitted[response.member_id] = response.generation_id
+        member_id, generation_id = response.member_id, response.generation_id
+        _, last = self._admitted.get(member_id, (0, generation_id - 1))
+        if not response.error_code and last != generation_id:
+            self._admitted[member_id] = (last, generation_id)
 
     def event_emitted(self, event: Event) -> None:
         """Forget the admitted members of a group that is removed."""
@@ -104,7 +107,8 @@ class ClientOwnership(Invariant):
         owners: dict[TopicPartition, str] = {}
         for process in self.context.processes():
             member_id = process.member_id
-            if member_id in group.members and self._admitted.get(member_id) == group.generation_id:
+            last, current = self._admitted.get(member_id, (0, 0))
+            if member_id in group.members and current == group.generation_id and last >= current - 1:
                 for partition in process.owned:
                     if partition in owners:
                         two = f"{owners[partition]} and {process.client_id}"
