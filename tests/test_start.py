@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 NAMES = "print(*(set(sys.modules) - before), sep='\\n')"
 SERVE = f"""
 import atexit, sys

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tools.markdown import table
 DESCRIPTION = Path(__file__).resolve().parent.parent / "docs" / "control-openapi.json"
 
 
+@cache
 def _described() -> dict[str, Any]:
     return create_app(None).openapi()  # type: ignore[arg-type] # a description needs no clusters
 

@@ -33,7 +33,7 @@ _RETRY_MS = 100
 _MAX_BATCH = 40
 """Records in a batch."""
 _ABORTS_EVERY = 12
-"""The application aborts every twelfth transaction itself."""
+"""The application itself aborts every twelfth transaction, until ``heal_ms``: of the few that follow, all could be such."""
 
 Records = list[tuple[bytes, bytes]]
 
@@ -203,7 +203,10 @@ class TransactionalApplication(ConsumerApplication):
         self._advance()
 
     def _commit(self, _: OpenTransaction) -> None:
-        self._commits = self._random.next_int(_ABORTS_EVERY) > 0
+        has_reason_to_abort = (
+            self._random.next_int(_ABORTS_EVERY) == 0 and self._event_queue.now_ms < self._plan.heal_ms
+        )
+        self._commits = not has_reason_to_abort
         if self._commits:
             self.producer.commit_transaction()
         else:

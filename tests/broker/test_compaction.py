@@ -1,8 +1,11 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.broker.cleaner import is_tombstone, survivors
 from groupcoord.protocol.batches.records import Record
+
+pytestmark = pytest.mark.slow
 
 
 def log(*entries: tuple[bytes | None, bytes | None]) -> list[Record]:

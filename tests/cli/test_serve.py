@@ -19,6 +19,8 @@ from groupcoord.config.property_definitions import BROKER
 from groupcoord.server.event_logging import LINES_PER_KIND, BackgroundLogHandler, LogRateLimiter
 from groupcoord.server.server import Server
 
+pytestmark = pytest.mark.slow
+
 
 class Ready(io.StringIO):
     """A stdout whose reader sends a signal as soon as the server says that it listens."""
@@ -341,7 +343,6 @@ def test_topics_are_there_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-@pytest.mark.slow
 def test_a_topic_that_is_there_with_other_partitions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     refused(capsys, "--data-dir", str(tmp_path), "--topic", "orders:2", "--host", "no-such-host.invalid")
     refused(capsys, "--data-dir", str(tmp_path), "--topic", "one:1", "--host", "no-such-host.invalid")

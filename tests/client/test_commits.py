@@ -10,7 +10,7 @@ from tests.client.broker import HANG, broker, patiently
 from tests.client.test_consumer import committed_by_group, consumer
 from tests.client.test_offsets import T, answered, member
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 @patiently

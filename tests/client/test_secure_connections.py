@@ -29,6 +29,8 @@ from groupcoord.protocol.framing import encode_response
 from tests.client.broker import patiently
 from tests.client.certificates import Authority
 
+pytestmark = pytest.mark.slow
+
 KNOWN: dict[int, Api] = {
     ApiKey.API_VERSIONS: APIS[ApiKey.API_VERSIONS],
     ApiKey.SASL_HANDSHAKE: SASL_HANDSHAKE,

@@ -12,6 +12,8 @@ from tests.conformance.story import Tale
 from tests.conformance.telling import all_tales, tell
 from tests.conformance.virtual import VirtualTarget
 
+pytestmark = pytest.mark.slow
+
 REMOVED_WITHOUT_A_RECORD = {"a_stranger_joins_an_empty_consumer_group"}
 """Stories in which a refused JoinGroup removes a group. As in Kafka, nothing is written of it: the log still has the group."""
 TALES = [tale for tale in all_tales() if tale.topic.startswith("consumer_")]

@@ -28,6 +28,8 @@ from tests.conformance.virtual import VirtualTarget, VirtualWire
 from tests.conformance.wire import Wire
 from tests.coordinator.invariants import Watch
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from tests.coordinator.world import World
 
@@ -58,24 +60,20 @@ def made_up(machine: type[RandomStory], stories: int, chance: int) -> list[Seque
     return found
 
 
-@pytest.mark.slow
 def test_a_few_random_stories_keep_the_laws() -> None:
     tell_random_stories(RandomStory, lambda moves: laws.check(inspected(moves)), stories=2)
 
 
-@pytest.mark.slow
 def test_random_stories_keep_the_laws() -> None:
     tell_random_stories(RandomStory, lambda moves: laws.check(inspected(moves)), stories=25, chance=1)
 
 
-@pytest.mark.slow
 def test_random_stories_keep_the_laws_while_time_passes() -> None:
     tell_random_stories(
         RandomStoryInTime, lambda moves: laws.check(inspected(moves), timers=True), stories=20, chance=2
     )
 
 
-@pytest.mark.slow
 def test_equal_chance_makes_equal_stories() -> None:
     first, again, other = (made_up(RandomStory, 5, chance) for chance in (1, 1, 2))
     assert first == again
@@ -83,7 +81,6 @@ def test_equal_chance_makes_equal_stories() -> None:
     assert sum(map(len, first)) > 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_what_is_pasted_is_what_was_told(chance: int) -> None:
     moves = watched(made_up(RandomStoryInTime, 2, chance)[-1])
@@ -175,7 +172,6 @@ class SpoiledTarget(VirtualTarget):
         return SpoiledWire(VirtualWire(self, next(self._numbers)), self._faults)
 
 
-@pytest.mark.slow
 def test_two_that_are_alike_are_found_to_be(tmp_path: Path) -> None:
     judge = Judge(VirtualTarget(PROPERTIES), "judged", tmp_path)
     tell_random_stories(RandomStory, judge.tell, stories=3, chance=3)
@@ -213,7 +209,6 @@ class DullTarget(VirtualTarget):
         return DullWire(super().connect(), self._blind_ms)
 
 
-@pytest.mark.slow
 def test_nobody_differs_for_being_slow(tmp_path: Path) -> None:
     judge = Judge(DullTarget(PROMPT_MS - 1), "slow", tmp_path)
     tell_random_stories(RandomStory, judge.tell, stories=3, chance=3)
@@ -258,7 +253,6 @@ def test_the_first_difference_is_left_and_no_other(tmp_path: Path) -> None:
     assert [folder.name for folder in tmp_path.iterdir()] == ["judgedx1"]
 
 
-@pytest.mark.slow
 def test_a_difference_shrinks_to_a_story_that_can_be_pasted(tmp_path: Path) -> None:
     judge = Judge(SpoiledTarget(itertools.repeat("always")), "judged", tmp_path)
     with pytest.raises(Differs):

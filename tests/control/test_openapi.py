@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 from groupcoord.control.app import create_app
 from tests.control.support import Control, controlled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 DESCRIBED = create_app(None).openapi()  # type: ignore[arg-type] # a description needs none
 OPERATIONS = {
@@ -122,7 +122,6 @@ ELSEWHERE = {
 """What needs somebody who acts meanwhile."""
 
 
-@pytest.mark.slow
 @pytest.mark.untraced
 async def test_the_description_is_valid() -> None:
     validate(DESCRIBED)
@@ -147,7 +146,6 @@ async def test_every_operation_is_called_in_a_test() -> None:
     assert {name for name, _, _ in WITHOUT_MEMBERS + CALLS} | ELSEWHERE.keys() == OPERATIONS.keys()
 
 
-@pytest.mark.slow
 async def test_every_operation_answers_as_described() -> None:
     async with controlled(brokers=2) as control:
         for name, body, query in WITHOUT_MEMBERS:
@@ -176,7 +174,6 @@ async def answers_as_described(control: Control, name: str, body: object, query:
         openapi_schema_validator.OAS31Validator(schema).validate(answer.json())
 
 
-@pytest.mark.slow
 async def test_a_problem_is_as_described(control: Control) -> None:
     problem = await control.get("/groups/app/wait", 422)
     schema = {"components": DESCRIBED["components"], "$ref": "#/components/schemas/Problem"}

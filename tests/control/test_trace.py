@@ -9,7 +9,7 @@ from groupcoord.testing.trace import Trace
 from groupcoord.testing.trace.file_format import entry_as_json
 from tests.control.support import Control
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 async def story(control: Control) -> None:

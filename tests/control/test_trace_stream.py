@@ -11,7 +11,7 @@ import pytest
 from groupcoord.control import trace_stream
 from tests.control.support import PATIENCE_S, Control
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 class Reader:

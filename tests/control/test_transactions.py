@@ -6,7 +6,7 @@ import pytest
 
 from tests.control.support import Control, controlled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 async def test_a_transaction_is_shown_waited_for_and_aborted(control: Control) -> None:

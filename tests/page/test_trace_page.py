@@ -15,6 +15,8 @@ from groupcoord.testing.trace import RequestReceived, ResponseSent, Trace
 from tests.page.conftest import Unpack
 from tests.page.test_front_end_cases import CASES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:

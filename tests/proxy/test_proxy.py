@@ -48,7 +48,7 @@ from groupcoord.testing.trace.trace import Trace
 from tests.proxy.support import Client, address_of, broker, frame_from, framed, proxy_to
 
 SOON_S = 30.0
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
@@ -139,7 +139,6 @@ async def test_a_produce_that_wants_no_answer_gets_none() -> None:
         assert len(await kafka.wait_records("orders", 3)) == 3
 
 
-@pytest.mark.slow
 async def test_large_batches_pass_in_both_directions() -> None:
     value = bytes(900_000)
     async with (

@@ -14,6 +14,8 @@ from tests.reliability.slow_readers import attack
 from tests.server.conftest import run  # noqa: F401 - a fixture
 from tests.server.sockets import Client, Run
 
+pytestmark = pytest.mark.slow
+
 FETCH, METADATA = APIS[ApiKey.FETCH], APIS[ApiKey.METADATA]
 READERS = 4
 HIGH_WATER_BYTES = 65_536
@@ -58,7 +60,6 @@ def test_who_does_not_read_costs_a_piece_and_gets_everything_later(run: Run, kep
     run(story())
 
 
-@pytest.mark.slow
 def test_the_attack_finds_what_it_expects() -> None:
     """What it measures depends on the machine: here it is enough that every answer is right."""
     outcome = attack(count=3, answer_bytes=5_000_000)

@@ -8,7 +8,7 @@ from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import RemoteCluster
 from tests.scenarios.steps import again, enters
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 async def test_a_newcomer_with_nothing_in_common_is_refused(cluster: RemoteCluster, app: str, orders: str) -> None:

@@ -8,7 +8,7 @@ from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster
 from groupcoord.testing.trace import RequestReceived
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 P0, P1 = ("orders", 0), ("orders", 1)
 

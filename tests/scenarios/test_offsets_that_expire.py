@@ -9,7 +9,7 @@ from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster
 from tests.scenarios.steps import gather
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 P0 = ("orders", 0)
 AN_HOUR = {"offsets.retention.minutes": 60, "offsets.retention.check.interval.ms": 60_000}

@@ -25,7 +25,7 @@ from tests.scenarios.transactions import (
     values,
 )
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 P0 = ("orders", 0)
 OF_COMMITTED: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}

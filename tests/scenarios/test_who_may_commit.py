@@ -8,7 +8,7 @@ from groupcoord.testing import Cluster, RemoteCluster
 from groupcoord.testing.trace import RequestReceived
 from tests.scenarios.steps import gather, together
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 P0, P1 = ("orders", 0), ("orders", 1)
 

@@ -11,7 +11,7 @@ from groupcoord.protocol.errors import ErrorCode as E
 from groupcoord.testing import Cluster, ManualMember, RemoteCluster
 from tests.scenarios.steps import again, gather, joined
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 COOPERATIVE: dict[str, Any] = {"group": "app", "topics": "orders", "assignors": "cooperative-sticky"}
 
@@ -195,7 +195,6 @@ async def test_a_leader_that_knew_too_little_assigns_again(cluster: RemoteCluste
     assert b.generation == 3
 
 
-@pytest.mark.slow
 async def test_living_members_see_a_topic_that_comes_later(cluster: RemoteCluster, app: str, orders: str) -> None:
     """IBM/sarama#1462 "Add a new partition during the consumer group running，but the cousumer group not rebalance。"
     aio-libs/aiokafka#118 "Another racing in Coordinator"

@@ -24,6 +24,8 @@ from groupcoord.simulation.invariants.base import InvariantViolation
 from groupcoord.simulation.invariants.consumer_groups import ConsumerReplay, MonotonicEpochs
 from tests.simulation.runs import run
 
+pytestmark = pytest.mark.slow
+
 A = Call(1, 1, APIS[ApiKey.CONSUMER_GROUP_HEARTBEAT], 1, "a", "/127.0.0.1", 0)
 
 
@@ -60,7 +62,6 @@ ALONE = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other"), ALONE)
 def test_each_thing_alone(kind: ActionKind, other: str) -> None:
     first = PlannedAction(at_ms=10_000, kind=kind, for_ms=5_500, amount=700)
@@ -81,7 +82,6 @@ def test_a_group_goes_over_and_back() -> None:
     assert any("is a consumer group now" in text for text in told)
 
 
-@pytest.mark.slow
 @pytest.mark.untraced  # plans that are written for one thing each reach every line
 @pytest.mark.parametrize("seed", range(12))
 def test_skipping_changes_nothing(seed: int) -> None:
@@ -124,7 +124,6 @@ def test_a_topic_that_is_gone_does_not_grow() -> None:
     run(plan_with(gone, PlannedAction(at_ms=15_000, kind=ActionKind.GROW)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["upgrade", "downgrade", "disabled"])
 def test_in_the_end_all_have_the_protocol_that_is_allowed(policy: str) -> None:
     run(dataclasses.replace(plan_with(other="classic"), migration_policy=policy))

@@ -39,6 +39,8 @@ from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC
 from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
 from tests.simulation import runs
 
+pytestmark = pytest.mark.slow
+
 WRITERS = tuple(
     StandaloneProducerPlan(name=f"w{number}", acks=acks, idempotent=idempotent, interval_ms=2_000)
     for number, (acks, idempotent) in enumerate([(-1, False), (-1, True), (1, False), (0, False)], 1)
@@ -86,7 +88,6 @@ def told(result: SimulationResult) -> str:
     return "\n".join(f"{line.source}: {line.text}" for line in result.lines)
 
 
-@pytest.mark.slow
 @pytest.mark.untraced  # plans that are written for one thing each reach every line
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind in FAILURES])
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
@@ -97,14 +98,12 @@ def test_each_broker_fails_in_turn(kind: ActionKind, protocol: str, transactiona
     assert result.ok, result.text()
 
 
-@pytest.mark.slow
 def test_the_coordinator_is_killed_and_another_broker_has_every_commit() -> None:
     text = run(plan_with(*(fails(ActionKind.KILL_BROKER, broker, 21_000, 30_000) for broker in (1, 2))))
     assert "coordinator: broker 1 is fenced" in text
     assert "records of __consumer_offsets-0 in 200 ms" in text
 
 
-@pytest.mark.slow
 def test_a_broker_that_is_killed_while_it_is_suspended_or_starts() -> None:
     text = run(
         plan_with(
@@ -117,7 +116,6 @@ def test_a_broker_that_is_killed_while_it_is_suspended_or_starts() -> None:
     assert "coordinator: broker 1 is starting" in text
 
 
-@pytest.mark.slow
 def test_brokers_that_lose_their_disks_one_after_the_other() -> None:
     text = run(
         plan_with(
@@ -128,7 +126,6 @@ def test_brokers_that_lose_their_disks_one_after_the_other() -> None:
     assert text.count("is without its disk") == 3
 
 
-@pytest.mark.slow
 def test_the_last_broker_that_is_in_sync_keeps_its_disk() -> None:
     text = run(
         plan_with(
@@ -139,7 +136,6 @@ def test_the_last_broker_that_is_in_sync_keeps_its_disk() -> None:
     assert "is without its disk" not in text
 
 
-@pytest.mark.slow
 def test_the_last_broker_with_a_disk_goes_on_until_the_controller_knows_that_a_broker_in_sync_has_lost_its_own() -> (
     None
 ):
@@ -156,13 +152,11 @@ def test_the_last_broker_with_a_disk_goes_on_until_the_controller_knows_that_a_b
     assert "broker 3 is stop" in after
 
 
-@pytest.mark.slow
 def test_a_follower_that_copies_nothing_is_out_of_the_isr_and_comes_back() -> None:
     text = run(plan_with(fails(ActionKind.STOP_COPYING, 2, 20_000, 25_000)))
     assert "in sync of shipments-0: 1, 3 (before" in text
 
 
-@pytest.mark.slow
 def test_brokers_that_are_cut_off_from_each_other_and_from_the_controller() -> None:
     text = run(
         plan_with(
@@ -175,7 +169,6 @@ def test_brokers_that_are_cut_off_from_each_other_and_from_the_controller() -> N
     assert "broker 3 is fenced" in text
 
 
-@pytest.mark.slow
 def test_a_broker_that_stops_while_it_is_cut_off() -> None:
     text = run(
         plan_with(
@@ -186,7 +179,6 @@ def test_a_broker_that_stops_while_it_is_cut_off() -> None:
     assert "broker 1 is cut off from the controller" in text
 
 
-@pytest.mark.slow
 def test_a_broker_that_says_nothing_for_so_long_that_clients_give_up() -> None:
     text = run(
         plan_with(fails(ActionKind.PAUSE_BROKER, 1, 20_000, 25_000), fails(ActionKind.PAUSE_BROKER, 2, 50_000, 9_500))
@@ -194,14 +186,12 @@ def test_a_broker_that_says_nothing_for_so_long_that_clients_give_up() -> None:
     assert "coordinator: broker 1 is fenced" in text
 
 
-@pytest.mark.slow
 def test_what_a_producer_was_not_told_for_half_a_minute_it_gives_up() -> None:
     kills = [fails(ActionKind.KILL_BROKER, broker, 20_000, 65_000) for broker in (1, 2, 3)]
     text = run(plan_with(*kills, transactional=True))
     assert "nobody leads shipments-0" in text
 
 
-@pytest.mark.slow
 def test_all_is_as_it_was_when_the_brokers_are_mended_by_the_end() -> None:
     kinds = [kind for kind in ActionKind if kind in FAILURES]
     text = run(plan_with(*(fails(kind, 1 + number % 3, 80_000 + number, 60_000) for number, kind in enumerate(kinds))))
@@ -289,7 +279,6 @@ def test_only_the_leader_acknowledges_in_its_epoch(world: SimulatedWorld) -> Non
         looks.response_sent(call(ApiKey.PRODUCE, broker=1), response)
 
 
-@pytest.mark.slow
 def test_what_is_idempotent_is_written_once() -> None:
     ended = SimulatedWorld(plan_with())
     ended.run()
@@ -301,7 +290,6 @@ def test_what_is_idempotent_is_written_once() -> None:
         looks.finish()
 
 
-@pytest.mark.slow
 def test_all_replicas_converge() -> None:
     ended = SimulatedWorld(plan_with())
     ended.run()

@@ -7,8 +7,9 @@ import pytest
 import groupcoord.simulation
 from groupcoord.simulation.__main__ import main
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_seeds_and_how_fast(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seeds", "2", "--first", "5"]) == 0
     assert "2 seeds from 5 on: all invariants held in " in (said := capsys.readouterr().out)
@@ -24,14 +25,12 @@ def test_a_failure_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "violated: leader-is-member" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_one_seed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "1", "--keep", ""]) == 0
     assert "all invariants held" in (said := capsys.readouterr().out)
     assert "has to join again" in said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("life", ["classic", "consumer", "transactions", "producers"])
 def test_a_failure_of_the_code_itself(capsys: pytest.CaptureFixture[str], life: str) -> None:
     with pytest.MonkeyPatch.context() as patching:
@@ -43,7 +42,6 @@ def test_a_failure_of_the_code_itself(capsys: pytest.CaptureFixture[str], life: 
     assert (f"--life {life}" in said) == (life != "classic")
 
 
-@pytest.mark.slow
 def test_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "1"])
     with pytest.raises(SystemExit) as ended:

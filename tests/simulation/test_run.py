@@ -21,6 +21,8 @@ from groupcoord.simulation.plan import plan_from_seed
 from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import TimelineLine, minimize, plan_text, timeline_text
 
+pytestmark = pytest.mark.slow
+
 MEMBERS = tuple(
     MemberPlan(name=name, assignors=("range",), topics=("orders",), max_poll_interval_ms=10_000) for name in "ab"
 )

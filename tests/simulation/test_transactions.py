@@ -125,6 +125,10 @@ def test_a_static_member_that_missed_a_generation_keeps_what_it_owned_until_its_
     assert re.search(r"the leader before, instance-b\S+, did not join again in time", text)
 
 
+def test_at_the_end_nobody_aborts_by_chance() -> None:
+    run(plan_from_seed(970219, options=TRANSACTION_OPTIONS, keep=()))
+
+
 def test_what_cannot_be_delivered_is_aborted() -> None:
     cut = PlannedAction(at_ms=9_990, kind=ActionKind.BLACKOUT, for_ms=45_000)
     run(plan_with(cut, timeout_ms=60_000))

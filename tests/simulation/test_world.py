@@ -14,6 +14,8 @@ from groupcoord.simulation import (
 from groupcoord.simulation.actions import BROKER_ACTIONS, GROUP_KINDS
 from tests.simulation.runs import run
 
+pytestmark = pytest.mark.slow
+
 
 def plan_with(
     *actions: PlannedAction, assignor: str = "range", static: bool = False, brokers: int = 1, **of_members: int
@@ -51,7 +53,6 @@ ALONE: list[tuple[ActionKind, bool]] = [
 ALONE += [(kind, True) for kind in GROUP_KINDS if kind not in BROKER_ACTIONS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "static"), ALONE)
 def test_each_thing_alone(kind: ActionKind, static: bool) -> None:
     first = PlannedAction(at_ms=10_000, kind=kind, for_ms=12_500, amount=700)
@@ -86,7 +87,6 @@ def test_slow_callbacks_and_a_member_that_is_still_leaving_when_it_is_started_ag
     run(plan_with(PlannedAction(at_ms=59_500, kind=ActionKind.LEAVE, for_ms=5_000), callback_ms=2_000))
 
 
-@pytest.mark.slow
 def test_appends_that_fail_one_after_the_other() -> None:
     held = PlannedAction(at_ms=19_900, kind=ActionKind.HOLD_APPEND, for_ms=3_000)
     lost = PlannedAction(at_ms=19_950, kind=ActionKind.LOSE_APPEND, for_ms=6_000)
@@ -102,7 +102,6 @@ def test_all_members_wait_while_the_coordinator_loads() -> None:
     assert "records of __consumer_offsets-0 in 3000 ms" in told(result)
 
 
-@pytest.mark.slow
 @pytest.mark.untraced  # plans that are written for one thing each reach every line
 @pytest.mark.parametrize("seed", range(12))
 def test_skipping_changes_nothing(seed: int) -> None:

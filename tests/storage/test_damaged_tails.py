@@ -15,6 +15,8 @@ from tests.broker.data_plane import NOW_MS, batch, patched
 from tests.storage.directory import Life, contents, filled
 from tests.storage.test_log_loader import SIZE, files, logged, path_of, recover
 
+pytestmark = pytest.mark.slow
+
 LAST = "00000000000000000000.log"
 
 

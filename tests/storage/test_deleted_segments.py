@@ -17,6 +17,8 @@ from tests.storage.directory import Life, filled
 from tests.storage.faults import failing
 from tests.storage.test_file_log_backend import SIZE, cleaned
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def life(tmp_path: Path) -> Life:

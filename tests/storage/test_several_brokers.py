@@ -29,6 +29,8 @@ from groupcoord.storage.file_log_backend import FileLogBackend
 from groupcoord.storage.file_storage_backend import DataDirectory
 from tests.storage.faults import failing
 
+pytestmark = pytest.mark.slow
+
 ORDERS = {"orders": 1}
 ALONE = {"default.replication.factor": 1}
 
@@ -86,7 +88,6 @@ def test_each_broker_has_a_directory_with_what_it_has(tmp_path: Path) -> None:
         assert "orders 0 1" in (tmp_path / str(broker) / "replication-offset-checkpoint").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_everything_is_there_again(tmp_path: Path, how: str) -> None:
     with brokers(tmp_path) as kafka:
@@ -217,7 +218,6 @@ def test_a_directory_that_is_lost_again_after_a_start_that_was_killed_has_a_lead
         assert state(kafka).leader == alone
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_a_broker_whose_disk_was_lost_is_in_sync_with_nothing_when_all_start_again(tmp_path: Path, how: str) -> None:
     directory = tmp_path / "data"

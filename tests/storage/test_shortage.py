@@ -16,6 +16,8 @@ from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.directory import Life, contents, filled
 from tests.storage.faults import failing
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def out_of_descriptors(monkeypatch: pytest.MonkeyPatch, *, after: int = 0) -> Iterator[None]:

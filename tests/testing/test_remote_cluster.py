@@ -9,7 +9,7 @@ from groupcoord.client.client_errors import DisconnectedError
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import AutoMember, Cluster, RemoteCluster, WaitTimeoutError
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 async def test_topics_are_made_changed_and_deleted() -> None:

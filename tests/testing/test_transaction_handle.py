@@ -12,7 +12,7 @@ from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing import Cluster, KafkaCluster, RemoteCluster, TransactionDescription, WaitTimeoutError
 from tests.testing.retrying import done
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 TOPICS = {"orders": 2, "invoices": 2}
 

@@ -26,6 +26,8 @@ from tests.conformance.settings import NO_RETENTION
 from tests.conftest import StartRealKafka
 from tests.pipeline.whole_run import run
 
+pytestmark = pytest.mark.slow
+
 RETENTION = {"offsets.retention.minutes": str(30 * 1440)}
 HOUR_MS = 3_600_000
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
