@@ -23,8 +23,8 @@ from groupcoord.cluster.api_versions import api_versions
 from groupcoord.cluster.controller import ClusterController
 from groupcoord.cluster.controller_dispatch import CONTROLLER_HANDLERS
 from groupcoord.cluster.controller_outages import ControllerNode
-from groupcoord.cluster.coordinator_appends import Appends
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.coordinator_partition_writer import CoordinatorPartitionWriter
 from groupcoord.cluster.feature_control import Features
 from groupcoord.cluster.network_cuts import ANSWERED_FROM_STALE_METADATA, FORWARDED, verify_with_known_coordinator
 from groupcoord.cluster.write_txn_markers import TransactionMarkers, verify_offsets
@@ -141,7 +141,7 @@ class ClusterCore:
         }
         """The coordinators' shards by topic."""
         self._open_shards = self.coordinator.runtime.open_shards
-        self.appends = Appends(self.broker, self.runtimes.values(), self._execute_now)
+        self.appends = CoordinatorPartitionWriter(self.broker, self.runtimes.values(), self._execute_now)
         """Writes the coordinators' records to their logs; its gate can hold or fail appends."""
         self._batches_rounds = False
         self._default_group_config = config, _config_of_group(config, NO_CONFIGS)

@@ -12,8 +12,8 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.cluster.assemble import assemble
 from groupcoord.cluster.controller import ClusterController
-from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
 from groupcoord.cluster.coordinator_loader import CoordinatorLoader
+from groupcoord.cluster.coordinator_partition_writer import HOLD, STORE, AppendDecision
 from groupcoord.config.broker_config import BrokerConfig, load
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import GroupState

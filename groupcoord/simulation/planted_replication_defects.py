@@ -10,7 +10,7 @@ from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.topic_store import Topic
 from groupcoord.cluster.controller import ClusterController
-from groupcoord.cluster.coordinator_appends import Appends
+from groupcoord.cluster.coordinator_partition_writer import CoordinatorPartitionWriter
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.plan import FAILURE_OPTIONS
@@ -172,7 +172,7 @@ REPLICATION_DEFECTS = (
         "leader-commits",
         "A commit is acknowledged when only the leader has stored it.",
         "commit-durability",
-        [Patch(Appends, "_store", _complete_at_once)],
+        [Patch(CoordinatorPartitionWriter, "_store", _complete_at_once)],
         _BEHIND,
         first_seed=5,
     ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.cluster.coordinator_appends import HOLD
+from groupcoord.cluster.coordinator_partition_writer import HOLD
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.simulation.actions import COORDINATOR_ACTIONS, FAILURES, ActionKind

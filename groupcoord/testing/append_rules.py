@@ -1,6 +1,7 @@
 """Rules that fail or hold the appends of coordinators to ``__consumer_offsets`` and ``__transaction_state``.
 
-What a client is told of it, and what the coordinator keeps, is as in Kafka: see ``groupcoord/cluster/coordinator_appends.py``.
+What a client is told of it, and what the coordinator keeps, is as in Kafka: see
+``groupcoord/cluster/coordinator_partition_writer.py``.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 from groupcoord.broker.topic_names import TRANSACTION_STATE
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append, Effect
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.faults.actions import error_code
@@ -137,7 +138,7 @@ class HeldAppends(AppendRule):
 
 
 class AppendRules:
-    """The rules for appends of one node; satisfies ``coordinator_appends.AppendGate``."""
+    """The rules for appends of one node; satisfies ``coordinator_partition_writer.AppendGate``."""
 
     def __init__(
         self, node: ClusterCore, waiting: Waiting, apply: Callable[[list[Effect], str], None], now_ms: Callable[[], int]

@@ -10,7 +10,7 @@ from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.cluster.broker_status import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.cluster.coordinator_appends import AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis.produce import PartitionProduceResponse
 from groupcoord.protocol.errors import ErrorCode

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append, Call, Effect, Reply
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.apis.join_group import JoinGroupRequestProtocol

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupcoord.cluster.cluster_core import TopicsOfBroker
-from groupcoord.cluster.coordinator_appends import HOLD, STORE
+from groupcoord.cluster.coordinator_partition_writer import HOLD, STORE
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.group_coordinator import GroupCoordinator
 from groupcoord.core.effect_collector import HandlerContext

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.delete_topics import DeleteTopicState

@@ -7,7 +7,7 @@ import pytest
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.cluster import coordinator_loader
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.cluster.coordinator_appends import HOLD
+from groupcoord.cluster.coordinator_partition_writer import HOLD
 from groupcoord.coordinator.events import ShardLoaded, ShardNotLoaded
 from groupcoord.core.effects import Effect, EmitEvent, LogRecord
 from groupcoord.core.events import Event

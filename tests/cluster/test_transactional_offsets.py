@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import STORE, AppendDecision
 from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.effects import Append, TransactionMarker
 from groupcoord.core.events import AdminAction

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import STORE, AppendDecision
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.classic.classic_group_state import GroupState
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup

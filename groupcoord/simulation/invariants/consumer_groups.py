@@ -4,7 +4,7 @@ import uuid
 from typing import Any, TypeAlias
 
 from groupcoord.assignors import read_assignment, read_subscription
-from groupcoord.cluster.coordinator_appends import STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import STORE, AppendDecision
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
 from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState, GroupSnapshot
 from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, SESSION

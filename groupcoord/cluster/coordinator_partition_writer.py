@@ -47,10 +47,10 @@ class AppendGate(Protocol):
         """The decision about ``append``; the keys of its records tell the groups."""
 
 
-class Appends:
+class CoordinatorPartitionWriter:
     """Writes appends to the log. ``gate`` can be set and removed at any time; None: everything is written at once.
 
-    ``carry`` processes the effects of ``release`` and ``fail`` as those of a request.
+    ``carry`` executes the effects of ``release`` and ``fail`` as those of a request.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupcoord.cluster.coordinator_appends import HOLD, STORE, AppendDecision
+from groupcoord.cluster.coordinator_partition_writer import HOLD, STORE, AppendDecision
 from groupcoord.core.effects import Append
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
