@@ -53,8 +53,8 @@ def batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes, int]]:
             position, data = 0, segment.copy(start, PIECE_BYTES)
         header = read_header(data, position)
         if header.magic != MAGIC or header.length < _SMALLEST_LENGTH or start + position + header.size > end:
-            what = f"what begins at offset {header.base_offset}, of length {header.length} and magic {header.magic},"
-            raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"{what} is no batch")
+            what = f"what begins with offset {header.base_offset}, length {header.length} and magic {header.magic}"
+            raise BatchError(ErrorCode.CORRUPT_MESSAGE, f"{what} is not a batch")
         if position + header.size > len(data):
             start += position
             position, data = 0, segment.copy(start, max(header.size, PIECE_BYTES))
@@ -102,7 +102,7 @@ class CleanedTransactions:
         self._committing.add(header.producer_id)
         return False
 
-    def ends_nothing(self, header: BatchHeader, marker: BatchKeyValues) -> bool:
+    def can_discard(self, header: BatchHeader, marker: BatchKeyValues) -> bool:
         """Can the ``marker`` be removed: has its transaction no batch left, or is only the marker's header left?"""
         self._come_to(header.last_offset)
         if not marker.records:
@@ -146,7 +146,7 @@ class CleanerOffsetMap:
         for segment in segments:
             for header, data, position in batches(segment):
                 if header.control:
-                    self._transactions.ends_nothing(header, read_key_values(data, position))
+                    self._transactions.can_discard(header, read_key_values(data, position))
                 elif not self._transactions.is_aborted(header):
                     self._enter(header, data, position)
                 if pieces.is_done(header):
@@ -375,16 +375,16 @@ class _Run:
     def _left_of(self, header: BatchHeader, batch: bytes) -> bytes | None:
         horizon_ms = delete_horizon_ms(header)
         is_past = horizon_ms is not None and self._now_ms >= horizon_ms
-        ends_nothing = False
+        can_discard = False
         if header.control:
-            ends_nothing = self._transactions.ends_nothing(header, read_key_values(batch))
-            if ends_nothing and is_past:
+            can_discard = self._transactions.can_discard(header, read_key_values(batch))
+            if can_discard and is_past:
                 return self._emptied(header)
         elif self._transactions.is_aborted(header):
             return self._emptied(header)
         kept, tombstones = self._kept_of(header, batch, tombstones_stay=not is_past)
         # A tombstone, or a marker whose transaction has no batch left, gets its delete horizon when it is first read.
-        meets = horizon_ms is None and (tombstones or ends_nothing)
+        meets = horizon_ms is None and (tombstones or can_discard)
         return self._with(header, batch, kept, self._horizon_ms if meets else horizon_ms)
 
     def _kept_of(self, header: BatchHeader, batch: bytes, *, tombstones_stay: bool) -> tuple[list[int], bool]:

@@ -112,7 +112,7 @@ class RecordSlice:
             DELETED_SEGMENTS.leave(self._segment)
 
     def __repr__(self) -> str:
-        return f"<Stretch {self._length} bytes at {self._position} of {self._segment}>"
+        return f"<RecordSlice of {self._length} bytes at {self._position} of {self._segment}>"
 
     def __len__(self) -> int:
         return self._length

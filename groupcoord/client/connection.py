@@ -32,7 +32,7 @@ from groupcoord.client.sasl import (
     SaslHandshakeResponse,
     SaslLogin,
 )
-from groupcoord.client.version_adaptation import downgrade_request, unsayable, upgrade_response
+from groupcoord.client.version_adaptation import downgrade_request, unsupported_by_version, upgrade_response
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from groupcoord.protocol.errors import ErrorCode, WireError
@@ -127,7 +127,7 @@ class BrokerConnection(asyncio.Protocol):
         Raises DisconnectedError, among them RequestTimedOutError, and UnsupportedVersionError.
         """
         version = self.highest_version(type(request), limit)
-        problem = unsayable(request, version)
+        problem = unsupported_by_version(request, version)
         if problem:
             raise UnsupportedVersionError(f"the broker at {self.host}:{self.port} speaks no newer version: {problem}")
         return await self._exchange(downgrade_request(request, version), version, timeout_ms)

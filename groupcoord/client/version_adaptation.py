@@ -24,7 +24,7 @@ REGEX_VERSION = 1
 """The first version of ConsumerGroupHeartbeat that has regular expressions."""
 
 
-def unsayable(request: Any, version: int) -> str:
+def unsupported_by_version(request: Any, version: int) -> str:
     """The part of ``request`` that ``version`` cannot express, as a text; "" if there is none."""
     if (
         isinstance(request, ConsumerGroupHeartbeatRequest)

@@ -419,7 +419,7 @@ def _endpoints(values: Mapping[str, Any]) -> tuple[tuple[Endpoint, ...], tuple[E
         endpoints = None if told is None else listeners.parse_endpoints(told)
         advertised = listeners.advertised_endpoints(served, endpoints, controllers=controllers)
         key = "inter.broker.listener.name"
-        listeners.check_between_brokers(values[key] or values["security.inter.broker.protocol"], advertised)
+        listeners.check_inter_broker_listener(values[key] or values["security.inter.broker.protocol"], advertised)
     except ValueError as problem:
         raise ContradictionError(key, str(problem), listeners.kafka_text(values["listeners"], known)) from problem
     return served, advertised

@@ -202,7 +202,7 @@ def _reachable(host: str) -> str:
     return host if host and host not in _NOWHERE else "localhost"
 
 
-def check_between_brokers(name: str, advertised: Sequence[Endpoint | None]) -> None:
+def check_inter_broker_listener(name: str, advertised: Sequence[Endpoint | None]) -> None:
     """Refuse an inter-broker listener, called ``name``, that is not advertised. Raises ValueError."""
     names = [endpoint.listener for endpoint in advertised if endpoint is not None]
     if name.upper() not in names:

@@ -14,7 +14,7 @@ class DirectoryLock:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
 
-    def take(self, files: HadoopFiles, root: str, what: str) -> bool:
+    def acquire(self, files: HadoopFiles, root: str, what: str) -> bool:
         """Lock ``root``, where a ``what`` (a run, a watch) will write. Returns False, without a lock, if it is not on a local
         disk.
 
@@ -29,13 +29,13 @@ class DirectoryLock:
             self._file = path.open("ab")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.let_go()
+            self.release()
             raise PipelineError(f"another {what} is writing to {root}") from None
         except OSError as problem:
             raise PipelineError(f"cannot write to {root}: {problem.strerror}") from None
         return True
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the lock."""
         if self._file is not None:
             self._file.close()

@@ -27,7 +27,7 @@ def running_tasks(spark: SparkSession) -> RunningTasks:
 
 
 @contextlib.contextmanager
-def told_while_it_lasts(
+def report_while_running(
     name: str, say: Callable[[str], None], tasks: Callable[[], RunningTasks] | None, every_s: float = SAY_EVERY_S
 ) -> Iterator[None]:
     """While the block runs, ``say`` every ``every_s`` seconds how long it has taken, and how many ``tasks`` are done.
@@ -84,7 +84,7 @@ class RunProgress:
         """A context manager for one step; it yields a function to be called with the number of its rows."""
         began = self.clock()
         counted: list[int] = []
-        with told_while_it_lasts(name, self.say, self.tasks, self.every_s):
+        with report_while_running(name, self.say, self.tasks, self.every_s):
             yield counted.append
         rows = f"{counted[0]:,} rows" if counted else ""
         if counted:

@@ -85,7 +85,7 @@ class RunOutput:
                 raise PipelineError(f"{self.root}/{TABLES} is there and not from a run: choose another --out")
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
-            if self._lock.take(self._files, self.root, "run"):
+            if self._lock.acquire(self._files, self.root, "run"):
                 for name in left:  # of killed runs; a complete one is first moved into place
                     if name in whole:
                         self._put_in_place(name)
@@ -102,7 +102,7 @@ class RunOutput:
             Py4JError
         ):  # Java has died, which is reported elsewhere; the next run removes the files
             self._files.delete(self._work)
-        self._lock.let_go()
+        self._lock.release()
 
     def _left(self) -> list[str]:
         """The staging directories of runs that are writing or were killed."""

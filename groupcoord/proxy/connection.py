@@ -51,7 +51,7 @@ class Exchange:
         self.call: Call | None = None
         self.request: Any = None
         self.name: Any = None
-        """The Names of a request that cannot be parsed."""
+        """The UnparsedRequest if the request cannot be parsed; else None."""
         self.raw: bytes | None = None
         """The response frame of the broker, without its length."""
         self.response: Any = None
@@ -128,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends no more: half-close the broker's connection; its responses are still forwarded."""
         self._has_ended = True
-        self._upstream.end()
+        self._upstream.write_eof()
         return True
 
     def pause_writing(self) -> None:
@@ -295,7 +295,7 @@ class BrokerConnection(asyncio.Protocol):
         """Send a frame."""
         self._transport.write(_INT32.pack(len(frame)) + frame)
 
-    def end(self) -> None:
+    def write_eof(self) -> None:
         """Half-close: send no more."""
         self._transport.write_eof()
 

@@ -50,7 +50,7 @@ _BACKLOG = 128
 _SHARE_APIS = {"ShareFetch": ApiKey.SHARE_FETCH, "ShareAcknowledge": ApiKey.SHARE_ACKNOWLEDGE}
 
 
-class Names(NamedTuple):
+class UnparsedRequest(NamedTuple):
     """The fields in the header of a request whose body cannot be parsed."""
 
     api: str
@@ -218,7 +218,7 @@ class Proxy:
             self._away.add(connection.broker)
             broker = host_and_port(*connection.broker)
             logger.warning(
-                "the broker at %s is away (%s): clients of it are disconnected until it is back", broker, reason
+                "the broker at %s cannot be reached (%s): its clients are disconnected until it is back", broker, reason
             )
 
     def request(self, connection: ClientConnection, frame: bytes) -> None:
@@ -250,7 +250,7 @@ class Proxy:
         self._recorded(connection, "broker", frame, now_ms)
         exchange = _answered_by(connection, frame)
         if exchange is None:
-            connection.broker_left("the broker answered what nobody asked")
+            connection.broker_left("the broker sent a response to no request")
             return
         exchange.raw = frame
         call = exchange.call
@@ -260,7 +260,7 @@ class Proxy:
         try:
             exchange.response = _message(call, frame)
         except WireError as problem:
-            logger.warning("an answer to %s v%d is passed on unread: %s", call.api.name, call.version, problem)
+            logger.warning("a response to %s v%d is forwarded unread: %s", call.api.name, call.version, problem)
             self._apply(self._outgoing([RawReply(call, _INT32.pack(len(frame)) + frame)], now_ms))
             return
         effects = self._forwarding.answered(call, exchange.request, exchange.response, now_ms)
@@ -270,7 +270,7 @@ class Proxy:
 
     def _unreadable(self, connection: ClientConnection, frame: bytes, now_ms: int) -> None:
         exchange = Exchange(frame, now_ms, None)
-        exchange.name = Names("unreadable bytes", _NO_NODE, None)
+        exchange.name = UnparsedRequest("unreadable bytes", _NO_NODE, None)
         try:
             header = REQUEST_HEADER.decode(frame)
             name = api_name(header.request_api_key)
@@ -278,7 +278,7 @@ class Proxy:
             pass
         else:
             exchange.correlation_id = header.correlation_id
-            exchange.name = Names(name, header.request_api_version, header.client_id)
+            exchange.name = UnparsedRequest(name, header.request_api_version, header.client_id)
         connection.exchanges.append(exchange)
         self._tell(RequestReceived(**self._fields(connection, exchange, now_ms), details={"bytes": len(frame)}))
         connection.send(exchange, awaits_answer=True)
@@ -292,13 +292,13 @@ class Proxy:
         self._tell(ResponseSent(**fields, error=RAW, took_ms=took_ms, details={"bytes": len(frame)}))
         connection.finish(exchange, _INT32.pack(len(frame)) + frame)
 
-    def _share_answer(self, connection: ClientConnection, name: Names, frame: bytes) -> bytes:
+    def _share_answer(self, connection: ClientConnection, name: UnparsedRequest, frame: bytes) -> bytes:
         """The frame of a ShareFetch or ShareAcknowledge response, with rewritten addresses if a leader has moved."""
         try:
             codec = share_codec(_SHARE_APIS[name.api], name.version)
             response = codec.decode(frame, 5)  # after the correlation id and the empty tagged fields
         except WireError as problem:
-            logger.warning("an answer to %s v%d is passed on unread: %s", name.api, name.version, problem)
+            logger.warning("a response to %s v%d is forwarded unread: %s", name.api, name.version, problem)
             return frame
         moved = with_local_addresses(response, lambda *broker: self._local(connection, *broker))
         return frame if moved is response else frame[:5] + codec.encode(moved)

@@ -36,7 +36,7 @@ _BURST = 5
 """The most records sent at a time."""
 
 
-class ProducingApplication(ConsumerApplication):
+class ConsumerAndProducerApplication(ConsumerApplication):
     """``name`` is the name of the process, different after each start; ``tell`` is called with the producer's events."""
 
     commits_are_routine: ClassVar[bool] = False

@@ -25,7 +25,7 @@ from groupcoord.protocol.messages import (
     MetadataResponse,
     OffsetCommitRequest,
 )
-from groupcoord.simulation.consumer_and_producer_application import ProducingApplication
+from groupcoord.simulation.consumer_and_producer_application import ConsumerAndProducerApplication
 from groupcoord.simulation.consumer_application import GROUP, ConsumerApplication
 from groupcoord.simulation.event_queue import Callback, EventQueue
 from groupcoord.simulation.network import (
@@ -204,7 +204,7 @@ class MemberProcess(ActionExecutor):
         plan, producing = self.plan.transactions, self.plan.producing
         if producing is not None:
             self.producer_name = f"{self.client_id}-{random.session_id()}"
-            return ProducingApplication(
+            return ConsumerAndProducerApplication(
                 self,
                 self._event_queue,
                 random,

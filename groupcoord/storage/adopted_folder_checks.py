@@ -1,9 +1,9 @@
-"""Checks of adopted partition folders, which were copied into a data directory, such as from a Kafka cluster.
+"""Checks partition folders that were copied into a data directory, for example from a Kafka cluster (adopted folders).
 
 It finds the producer ids in them, which must not be given out again: the log would take the first batch of another producer
 with the same id for a duplicate or out of order. And it finds the groups in ``__consumer_offsets`` and transactional ids in
-``__transaction_state``: the hash of each name tells its partition, and so whether the configured number of partitions is right;
-the folders do not tell, as the last ones may be missing.
+``__transaction_state``: the hash of each name tells its partition, and so whether the configured number of partitions is right.
+The number of folders does not show that, because the last ones may be missing.
 """
 
 import contextlib
@@ -99,16 +99,16 @@ def misplaced(
     return f"the folders are not of a cluster with {topic.count_property}={partitions}: {why}; {advice}"
 
 
-BLOCK = 1000
+PRODUCER_ID_BLOCK_SIZE = 1000
 """The size of the blocks in which Kafka assigns producer ids (``ProducerIdsBlock``); any id of a started block may be in
 use."""
-_LARGEST = (1 << 63) - 1 - 2 * BLOCK
+_LARGEST = (1 << 63) - 1 - 2 * PRODUCER_ID_BLOCK_SIZE
 """Above it there is no further block."""
 
 
-def next_block(producer_id: int) -> int:
+def next_producer_id_block(producer_id: int) -> int:
     """The first id of the block after that of ``producer_id``; 0 for NO_PRODUCER_ID."""
-    return (producer_id // BLOCK + 1) * BLOCK
+    return (producer_id // PRODUCER_ID_BLOCK_SIZE + 1) * PRODUCER_ID_BLOCK_SIZE
 
 
 def largest_producer_id(folder: Path) -> int:

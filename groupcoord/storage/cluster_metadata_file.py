@@ -22,7 +22,7 @@ from groupcoord.broker.leader_election_and_isr import NO_LEADER, PartitionState
 from groupcoord.broker.topic_config import INT64_MAX
 from groupcoord.config.broker_config import ConfigResource
 from groupcoord.config.features import UNCHANGED, FeatureLevels, check_levels
-from groupcoord.storage.adopted_folder_checks import next_block
+from groupcoord.storage.adopted_folder_checks import next_producer_id_block
 from groupcoord.storage.file_io import StorageError, replace, write_at
 
 FILE_NAME = "groupcoord-metadata"
@@ -64,7 +64,7 @@ class MetadataContents:
     def keep_producer_ids(self, largest: int) -> None:
         """Do not give out the producer ids up to ``largest`` again, which are in use in logs."""
         if largest >= self.next_producer_id:
-            self.next_producer_id = next_block(largest)
+            self.next_producer_id = next_producer_id_block(largest)
 
 
 class MetadataFile:

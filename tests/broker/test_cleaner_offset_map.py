@@ -68,7 +68,7 @@ def walk(transactions: CleanedTransactions, *log: bytes) -> list[bool]:
     for batch in log:
         header = read_header(batch)
         if header.control:
-            said.append(transactions.ends_nothing(header, read_key_values(batch)))
+            said.append(transactions.can_discard(header, read_key_values(batch)))
         else:
             said.append(transactions.is_aborted(header))
     return said
@@ -105,5 +105,5 @@ def test_what_is_no_batch_is_told(at: int, value: int) -> None:
     broken.data[size + at] = value
     found = batches(broken)
     assert next(found)[0].base_offset == 0
-    with pytest.raises(BatchError, match=r"^what begins at offset 1, of length \d+ and magic \d, is no batch$"):
+    with pytest.raises(BatchError, match=r"^what begins with offset 1, length \d+ and magic \d is not a batch$"):
         next(found)

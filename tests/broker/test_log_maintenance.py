@@ -163,7 +163,7 @@ def test_what_cannot_be_cleaned_is_said_and_tried_again() -> None:
     segment.data[16] = 9
     plane.wait(30_000)
     first, second = cleanings(plane)
-    assert first.text().endswith("what begins at offset 0, of length 58 and magic 9, is no batch")
+    assert first.text().endswith("what begins with offset 0, length 58 and magic 9 is not a batch")
     assert first.text() == second.text()
 
 

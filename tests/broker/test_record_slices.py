@@ -57,7 +57,7 @@ class TestReading:
         assert (len(record_slice), bytes(record_slice)) == (90, whole[10:100])
         assert record_slice[5:20] == whole[15:30]
         assert record_slice[80:500] == whole[90:100]
-        assert repr(record_slice) == f"<Stretch 90 bytes at 10 of {source}>"
+        assert repr(record_slice) == f"<RecordSlice of 90 bytes at 10 of {source}>"
 
     def test_what_is_appended_later_does_not_show(self) -> None:
         log = PartitionLog(LogConfig())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupcoord.client.version_adaptation import downgrade_request, unsayable, upgrade_response
+from groupcoord.client.version_adaptation import downgrade_request, unsupported_by_version, upgrade_response
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupcoord.protocol.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -52,8 +52,11 @@ def test_other_requests_are_as_they_are() -> None:
 
 def test_what_an_old_version_has_no_words_for() -> None:
     request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0, subscribed_topic_regex="t")
-    assert unsayable(request, 0) == "subscriptions by regular expression came with version 1 of ConsumerGroupHeartbeat"
-    assert unsayable(request, 1) == ""
+    assert (
+        unsupported_by_version(request, 0)
+        == "subscriptions by regular expression came with version 1 of ConsumerGroupHeartbeat"
+    )
+    assert unsupported_by_version(request, 1) == ""
 
 
 def test_one_coordinator_becomes_a_list_of_one() -> None:

@@ -5,7 +5,7 @@ import pytest
 from groupcoord.config.listeners import (
     Endpoint,
     advertised_endpoints,
-    check_between_brokers,
+    check_inter_broker_listener,
     check_ports,
     kafka_text,
     kafka_text_of_protocols,
@@ -187,11 +187,11 @@ def test_an_address_nobody_can_use_is_refused(advertised: tuple[str, ...], reaso
 
 def test_brokers_would_speak_by_a_listener_that_is_advertised() -> None:
     advertised = (*parse_endpoints(("A://a:1", "B://b:1")), None)
-    check_between_brokers("a", advertised)
+    check_inter_broker_listener("a", advertised)
     with pytest.raises(
         ValueError, match=r"must be a listener name defined in advertised.listeners. The valid .* are A,B"
     ):
-        check_between_brokers("PLAINTEXT", advertised)
+        check_inter_broker_listener("PLAINTEXT", advertised)
 
 
 def test_endpoints_are_rewritten_in_their_places() -> None:

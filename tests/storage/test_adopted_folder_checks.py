@@ -15,7 +15,7 @@ from groupcoord.storage.adopted_folder_checks import (
     largest_producer_id,
     misplaced,
     names_in,
-    next_block,
+    next_producer_id_block,
 )
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.log_file_names import partition_folder
@@ -194,7 +194,7 @@ def test_a_metadata_file_that_says_less_than_the_logs_does_not_count(tmp_path: P
 
 def test_the_largest_id_of_logs_and_snapshots(tmp_path: Path) -> None:
     assert largest_producer_id(tmp_path) == NO_PRODUCER_ID
-    assert next_block(NO_PRODUCER_ID) == 0
+    assert next_producer_id_block(NO_PRODUCER_ID) == 0
     (tmp_path / f"{FIRST}.log").write_bytes(batch(b"v") + patched(of_producer(77), base_offset=1) + b"torn")
     (tmp_path / "partition.metadata").touch()
     (tmp_path / f"{FIRST}.index").touch()
@@ -205,4 +205,4 @@ def test_the_largest_id_of_logs_and_snapshots(tmp_path: Path) -> None:
     assert largest_producer_id(tmp_path) == 2_999
     (tmp_path / f"{7:020d}.snapshot").write_bytes(snapshot((1 << 63) - 1))  # there is no id above it to go on with
     assert largest_producer_id(tmp_path) == 2_999
-    assert [next_block(number) for number in (0, 999, 1000, 2999)] == [1000, 1000, 2000, 3000]
+    assert [next_producer_id_block(number) for number in (0, 999, 1000, 2999)] == [1000, 1000, 2000, 3000]

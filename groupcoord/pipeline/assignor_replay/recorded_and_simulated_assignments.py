@@ -177,7 +177,7 @@ class RecordedHistory:
         self._had = moment.assignment
         return [moment.assignment]
 
-    def refresh(self, moment: GroupRecord) -> None:
+    def update_members(self, moment: GroupRecord) -> None:
         """A further record of the same generation; nothing changes."""
 
     def everybody_left(self) -> None:
@@ -225,10 +225,10 @@ class SimulatedMembers:
 
     def follow(self, moment: GroupRecord) -> list[Assignment]:
         """Nothing: ``play`` has already done all steps that this assignor needs."""
-        self.refresh(moment)
+        self.update_members(moment)
         return []
 
-    def refresh(self, moment: GroupRecord) -> None:
+    def update_members(self, moment: GroupRecord) -> None:
         """A static member that rejoined gets the assignment that it had, and its assignor is told so."""
         had = {client.who: client for client in self._clients.values()}
         for person in moment.people:

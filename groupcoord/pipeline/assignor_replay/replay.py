@@ -108,14 +108,14 @@ class GroupReplay:
         self._reading: Owners = {}
         self._last: Owners = {}
 
-    def moment(self, moment: sources.GroupRecord) -> Iterator[Row]:
+    def play(self, moment: sources.GroupRecord) -> Iterator[Row]:
         """Replay one record; yields the row of the previous rebalance if that is over."""
         if not moment.people:
             yield from self.end()
             self._player.everybody_left()
             self._reading = {}
         elif not moment.begins:
-            self._player.refresh(moment)
+            self._player.update_members(moment)
         elif moment.follows and self._event is not None:
             self._follow(self._event, moment)
         else:
@@ -209,5 +209,5 @@ def rows(moments: Iterator[Mapping[str, Any]], chosen: Mapping[str, AssignorChoi
             if row["topic"] is not None:
                 replay.topics.add(row["topic"], row["at"], row["partitions"])
             else:
-                yield from replay.moment(sources.group_record(row))
+                yield from replay.play(sources.group_record(row))
         yield from replay.end()

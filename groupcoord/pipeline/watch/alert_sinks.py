@@ -16,10 +16,10 @@ TIMEOUT_S = 3
 """The timeout in seconds for connecting to a webhook, and for its response."""
 STDOUT = "-"
 Sink = Callable[[str], None]
-"""Delivers one alert, a JSON document in a line. Raises NotToldError."""
+"""Delivers one alert, a JSON document in a line. Raises AlertDeliveryError."""
 
 
-class NotToldError(Exception):
+class AlertDeliveryError(Exception):
     """An alert could not be delivered; the text says why. ``is_final``: a retry would fail, too."""
 
     def __init__(self, text: str, *, is_final: bool = False) -> None:
@@ -56,7 +56,7 @@ def _append(path: Path, line: str) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as problem:
-        raise NotToldError(f"{path}: {problem.strerror}") from None
+        raise AlertDeliveryError(f"{path}: {problem.strerror}") from None
 
 
 def _post(url: str, line: str) -> None:
@@ -71,8 +71,8 @@ def _post(url: str, line: str) -> None:
         answer.close()
         may_pass = answer.code in {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
         is_final = HTTPStatus.BAD_REQUEST <= answer.code < HTTPStatus.INTERNAL_SERVER_ERROR and not may_pass
-        raise NotToldError(f"{host} answers {answer.code} {answer.reason}", is_final=is_final) from None
+        raise AlertDeliveryError(f"{host} answers {answer.code} {answer.reason}", is_final=is_final) from None
     except (OSError, HTTPException, ValueError) as problem:
         reason = problem.reason if isinstance(problem, urllib.error.URLError) else problem
         text = getattr(reason, "strerror", None) or str(reason).strip() or type(reason).__name__
-        raise NotToldError(f"{host}: {text}") from None
+        raise AlertDeliveryError(f"{host}: {text}") from None

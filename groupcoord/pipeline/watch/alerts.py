@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Literal
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.watch.alert_sinks import NotToldError, Sink
+from groupcoord.pipeline.watch.alert_sinks import AlertDeliveryError, Sink
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.incident_detection import Incident, incidents, lost_log
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
@@ -91,7 +91,7 @@ class WatchAlerts:
                 return
             try:
                 self.sink(_event("resolved" if known.was_told else "firing", known, source))
-            except NotToldError as problem:
+            except AlertDeliveryError as problem:
                 if problem.is_final:
                     self.say(f"an alert was refused and is not told again ({known.incident.id}): {problem}")
                 else:

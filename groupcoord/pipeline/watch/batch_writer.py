@@ -33,7 +33,7 @@ from pyspark.sql import functions as F
 from groupcoord.pipeline.columnar_decoder import SPLIT, commits, decode_rest, split_batches, table_of_rest, undecoded
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S, open_transactions, open_transactions_text
-from groupcoord.pipeline.progress import RunningTasks, told_while_it_lasts
+from groupcoord.pipeline.progress import RunningTasks, report_while_running
 from groupcoord.pipeline.schemas import (
     BAD_RECORDS,
     COMMITS,
@@ -142,7 +142,7 @@ class BatchWriter:
             if batch <= self.manifest.batch:
                 return
             try:
-                with told_while_it_lasts(f"batch {batch}", self.say, self.tasks):
+                with report_while_running(f"batch {batch}", self.say, self.tasks):
                     self._take(records, batch)
             except BaseException as problem:
                 self.problem = problem

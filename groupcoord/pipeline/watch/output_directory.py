@@ -142,14 +142,14 @@ class WatchDirectory:
             self._refuse_others()
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
-            self._lock.take(self._files, self.root, "watch")
+            self._lock.acquire(self._files, self.root, "watch")
             self._found = self._read()
             self._move(self._found.moves if self._found else [])
         except Py4JJavaError as problem:
-            self._lock.let_go()
+            self._lock.release()
             raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
         except BaseException:
-            self._lock.let_go()
+            self._lock.release()
             raise
         return self
 
@@ -157,7 +157,7 @@ class WatchDirectory:
         if not self._is_moving:
             with contextlib.suppress(Py4JError, OSError):  # another error is already being raised
                 self._files.delete(self._work)
-        self._lock.let_go()
+        self._lock.release()
 
     def use(self, spark: SparkSession) -> None:
         """Use the session ``spark`` from now on: each batch of a stream comes with a session of its own."""

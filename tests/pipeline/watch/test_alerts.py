@@ -13,7 +13,7 @@ import pytest
 
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.watch import alert_sinks
-from groupcoord.pipeline.watch.alert_sinks import NotToldError, alert_sink
+from groupcoord.pipeline.watch.alert_sinks import AlertDeliveryError, alert_sink
 from groupcoord.pipeline.watch.alerts import BUDGET_S, STATE_FILE, WatchAlerts
 from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
@@ -55,7 +55,7 @@ class Watch:
     def __init__(self, directory: Directory) -> None:
         self.told: list[dict[str, Any]] = []
         self.said: list[str] = []
-        self.failure: NotToldError | None = None
+        self.failure: AlertDeliveryError | None = None
         self.seconds_each = 0.0
         self._time = 0.0
         self.alerts = WatchAlerts(
@@ -212,14 +212,14 @@ def test_a_loss_is_told_although_the_watch_is_killed_after_its_batch(watch: Watc
 
 
 def test_what_cannot_be_told_is_told_later_and_that_is_said_once(watch: Watch) -> None:
-    watch.failure = NotToldError("http://x: Connection refused")
+    watch.failure = AlertDeliveryError("http://x: Connection refused")
     for second in (600, 605, 610):
         assert watch.after(outcome({"storms": [STORM], "lag": [lag_row("b", 0, 1, "WARN")]}, now=at(second))) == []
     assert watch.said == ["alerts cannot be told: http://x: Connection refused; trying again after each batch"]
     watch.failure = None
     assert watch.after(outcome({"storms": [STORM]}, now=at(615))) == [("storm:app", "firing")]  # the other is over
     assert watch.said[1:] == ["alerts can be told again"]
-    watch.failure = NotToldError("no")
+    watch.failure = AlertDeliveryError("no")
     assert watch.after(outcome({}, now=at(700))) == []
     watch.failure = None
     assert watch.after(outcome({}, now=at(710))) == [("storm:app", "resolved")]
@@ -227,7 +227,7 @@ def test_what_cannot_be_told_is_told_later_and_that_is_said_once(watch: Watch) -
 
 
 def test_what_is_refused_is_not_tried_again(watch: Watch) -> None:
-    watch.failure = NotToldError("http://x answers 400 Bad Request", is_final=True)
+    watch.failure = AlertDeliveryError("http://x answers 400 Bad Request", is_final=True)
     watch.after(outcome({"storms": [STORM]}))
     assert watch.said == ["an alert was refused and is not told again (storm:app): http://x answers 400 Bad Request"]
     watch.failure = None
@@ -262,7 +262,7 @@ def test_a_file_gets_a_line_each_and_keeps_what_it_had(tmp_path: Path, capsys: p
     sink = alert_sink(str(path))
     path.unlink()
     path.mkdir()
-    with pytest.raises(NotToldError, match="Is a directory"):
+    with pytest.raises(AlertDeliveryError, match="Is a directory"):
         sink("4")
 
 
@@ -310,7 +310,7 @@ def test_a_webhook_gets_a_post_each(status: int, said: str | None, is_final: boo
         if said is None:
             alert_sink(url)('{"id": "ü"}')
         else:
-            with pytest.raises(NotToldError, match=said) as raised:
+            with pytest.raises(AlertDeliveryError, match=said) as raised:
                 alert_sink(url)('{"id": "ü"}')
             assert "hook" not in str(raised.value)  # a path may be a secret
             assert raised.value.is_final == is_final
@@ -328,7 +328,7 @@ def test_what_is_no_http_is_not_told_and_what_names_no_host_is_refused() -> None
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(NotToldError, match=r"^127\.0\.0\.1:\d+: no$"):
+        with pytest.raises(AlertDeliveryError, match=r"^127\.0\.0\.1:\d+: no$"):
             alert_sink(f"http://127.0.0.1:{server.getsockname()[1]}/hook")("{}")
         thread.join()
     with pytest.raises(PipelineError, match=r"^http:///hook names no host: --alerts wants a URL such as"):
@@ -337,7 +337,7 @@ def test_what_is_no_http_is_not_told_and_what_names_no_host_is_refused() -> None
 
 def test_a_webhook_that_does_not_answer_or_is_not_there_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alert_sinks, "TIMEOUT_S", 0.05)
-    with webhook(None) as (url, _), pytest.raises(NotToldError, match="timed out"):
+    with webhook(None) as (url, _), pytest.raises(AlertDeliveryError, match="timed out"):
         alert_sink(url)("{}")
-    with pytest.raises(NotToldError, match="Connection refused"):
+    with pytest.raises(AlertDeliveryError, match="Connection refused"):
         alert_sink(url)("{}")
