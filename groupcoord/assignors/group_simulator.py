@@ -1,7 +1,8 @@
-"""Simulates the rebalances of a group without a server: members join and leave, and the assignor runs as in its leader.
+"""Simulates the rebalances of a group without a server: members join and leave, and the assignor runs as in a group's leader.
 
-Members keep state between rebalances as their protocol does: eager ones what their assignor has in user data, cooperative ones
-the partitions that they own. A cooperative rebalance that revokes partitions is followed by another, until none is revoked.
+Between rebalances a member keeps what its protocol needs: under the eager protocol the user data of its assignor, under the
+cooperative protocol the partitions that it owns. A cooperative rebalance that revokes partitions is followed by another, until
+none is revoked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -127,7 +128,7 @@ class GroupSimulator:
         Raises GroupSimulationError if the group is empty, and FaultyAssignorError.
         """
         if not self._members:
-            raise GroupSimulationError("nobody is left in the group, and nothing to be assigned")
+            raise GroupSimulationError("the group has no members, so there is nothing to assign")
         rounds = [self._round()]
         while self._gave_up(rounds) and len(rounds) < MOST_REBALANCES:
             rounds.append(self._round())

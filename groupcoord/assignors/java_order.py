@@ -1,4 +1,4 @@
-"""The iteration orders of members, topics and partitions in Kafka's Java assignors, which decide ties; and MemberHeap."""
+"""The iteration orders of members, topics and partitions in Kafka's Java assignors, which break ties; and MemberHeap."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -41,7 +41,7 @@ def topic_table(members: Mapping[str, Subscription], partitions: Mapping[str, in
 
 
 def as_leader(group: GroupSubscription) -> GroupSubscription:
-    """``group`` with its topics in the leader's order, which collects them from its members.
+    """``group`` with its topics in the order of the leader, which collects them from the subscriptions.
 
     Only range depends on that order, and only for topics whose names share a bucket of a ``HashMap``.
     """
@@ -79,7 +79,7 @@ def partition_hash(topic_hash: int, partition: int) -> int:
 
 
 class PartitionSet:
-    """A ``HashSet<TopicPartition>`` with partitions of one topic, of which the first element can be asked."""
+    """A ``HashSet<TopicPartition>`` of partitions of one topic, which tells its first element."""
 
     __slots__ = ("_capacity", "_hashes", "_topic_hash")
 
@@ -132,7 +132,7 @@ class MemberHeap:
         return bool(self._heap)
 
     def least(self) -> int:
-        """The member with the fewest partitions, of equal ones that of the lowest rank. The heap must not be empty."""
+        """The member with the fewest partitions; of several, the one with the lowest rank. The heap must not be empty."""
         heap, sizes = self._heap, self._sizes
         count = len(sizes)
         while True:

@@ -129,7 +129,7 @@ def _check_broker_id(config: BrokerConfig, name: str, unexpected: str) -> None:
 
 
 def of_topic(topic: Topic, config: BrokerConfig, options: Options) -> list[DescribeConfigsResourceResult]:
-    """The configurations of a topic; one that is only for tests is there when it is set, and then first."""
+    """The configurations of a topic; one that is only for tests is listed, as the first, if it is set."""
     values = effective_values(topic.metadata.configs, config)
 
     def entry(name: str) -> DescribeConfigsResourceResult:

@@ -76,7 +76,8 @@ class RegistrationRefused(Event):
     error: str
 
     def text(self) -> str:
-        return f"a broker that registers as {self.broker} is refused ({self.error}): the session of broker {self.broker} lives"
+        why = "an earlier session of that id has not expired"
+        return f"the registration of broker {self.broker} is refused ({self.error}): {why}"
 
 
 @event_class

@@ -101,7 +101,7 @@ def reassigned(state: PartitionState, target: Replicas) -> PartitionState:
 
 
 def reverted(state: PartitionState) -> tuple[PartitionState, Replicas]:
-    """``state`` without its reassignment, and the ISR; empty if only added replicas were in sync.
+    """(``state`` without its reassignment, its ISR); the ISR is empty if only added replicas were in sync.
 
     Source: ``PartitionReassignmentRevert``.
     """

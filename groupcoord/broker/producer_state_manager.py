@@ -200,7 +200,7 @@ class ProducerStateManager:
     def replay(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
         """Apply a batch of the log; returns the transaction that it aborts, if it is such a marker.
 
-        Only of a marker the whole ``batch`` is read. Compaction may have left only its header. Raises BatchError,
+        The whole ``batch`` is read only if it is a marker. Compaction may have left only its header. Raises BatchError,
         InvalidRecordsError.
         """
         if not header.has_producer_id:

@@ -11,8 +11,8 @@ from groupcoord.core.effect_collector import HandlerContext
 from groupcoord.core.timers import TimerKey, Timers
 
 # Deviation (scope-of-a-stand-in): see cluster/api_versions.py.
-# In Kafka a slow append blocks one of ``num.io.threads``, so that other requests wait in the end, and appends to one partition
-# block each other; here only the request itself is delayed.
+# In Kafka a slow append blocks one of ``num.io.threads``, so that in the end other requests wait, too, and appends to one
+# partition block each other; here only the request itself is delayed.
 
 
 Then = Callable[[HandlerContext], None]

@@ -40,7 +40,7 @@ class MetadataChanges:
         """Are there several brokers, so that each replica has a log of its own?"""
         self.value = 0
         self.of_newest_topic = 0
-        """The value at which the newest topic was created."""
+        """The count of changes when the newest topic was created."""
 
     def new_partitions(self, count: int, replicas: Sequence[Replicas] | None, home: int) -> list[PartitionState]:
         """The states of ``count`` new partitions with these ``replicas``; without them, each has ``home`` as its only
@@ -53,8 +53,8 @@ class MetadataChanges:
 class TopicMetadata:
     """The metadata of a topic, without its logs; replaced with every change.
 
-    ``configs`` are its overrides, as they were set; ``partitions`` are the states of its partitions, ``replicas`` and
-    ``leaders`` those parts of them. Source: ``TopicImage``.
+    ``configs`` are its overrides, as they were set; ``partitions`` are the states of its partitions, from which ``replicas``
+    and ``leaders`` are taken. Source: ``TopicImage``.
     """
 
     name: str
@@ -381,7 +381,7 @@ class TopicStore:
             topic.configure(topic.metadata.configs, config)
 
     def free_id(self) -> uuid.UUID:
-        """A new topic id: not used, and not reserved, as zero and the id of KRaft's metadata log are."""
+        """A new topic id that is not used; zero and the id of KRaft's metadata log are reserved."""
         while (topic_id := self._new_topic_id()) in _RESERVED_IDS or topic_id in self._by_id:
             pass
         return topic_id

@@ -1,7 +1,7 @@
 """Dissects the captured frames of TCP connections in order, matching each response with its request.
 
 A response names neither API nor version: its correlation id is that of a request of the same connection. Metadata responses
-tell the names of topic ids, by which records of coordinator topics are recognised later.
+tell the names of topic ids; later, records of coordinator topics are recognised by these names.
 """
 
 import uuid
@@ -36,7 +36,7 @@ class ConnectionDissector:
         number = int.from_bytes(frame.data[4:8], signed=True)
         asked = self._asked.pop((frame.connection, number), None)
         if asked is None:
-            reason = f"no request with correlation id {number} is known that this could answer"
+            reason = f"no request with correlation id {number} came before it"
             rest = [DissectedField(0, len(frame.data), "rest", UNREADABLE, frame.data, reason)]
             return dissection("response", frame.data, rest)
         found = dissect_response(frame.data, *asked, sized=True, topic_names=self._topic_names)

@@ -56,7 +56,7 @@ def assignment(data: bytes) -> Iterator[DissectedField]:
 def _versioned(message: type, package: str, data: bytes) -> Iterator[DissectedField]:
     version = _int16(data, message.__name__, "version")
     if version < 0:
-        raise WireError(f"version {version} cannot be", api=message.__name__, offset=0, field="version")
+        raise WireError(f"version {version} is negative", api=message.__name__, offset=0, field="version")
     meaning = "" if version <= HIGHEST_VERSION else f"read as {HIGHEST_VERSION}, the highest that is known"
     yield DissectedField(0, 2, "version", "int16", version, meaning)
     codec: Codec[Any] = codec_for(message, package, min(version, HIGHEST_VERSION), "data")
@@ -127,7 +127,7 @@ def opened(field: DissectedField, dissect: Dissect) -> Iterator[DissectedField]:
 
 def _int16(data: bytes, api: str, field: str) -> int:
     if len(data) < _INT16.size:
-        raise WireError(f"{len(data)} bytes have no {field}", api=api, offset=0, field=field)
+        raise WireError(f"{len(data)} bytes are too few for the {field}", api=api, offset=0, field=field)
     number: int = _INT16.unpack_from(data)[0]
     return number
 

@@ -86,9 +86,7 @@ def record_batch_fields(data: bytes, topic: str | None) -> Iterator[DissectedFie
             if magic == MAGIC:
                 fields = with_rest(_batch_fields(batch, topic), batch)
             else:
-                meaning = (
-                    f"messages of magic {magic}, older than Kafka 0.11; Kafka 4 reads no others than magic {MAGIC}"
-                )
+                meaning = f"messages of magic {magic}, older than Kafka 0.11; Kafka 4 reads only magic {MAGIC}"
                 fields = iter([DissectedField(0, size, "messages", "bytes", batch, meaning)])
             yield from moved(fields, start, f"batches[{index}]")
             end, index = start + size, index + 1
@@ -96,7 +94,7 @@ def record_batch_fields(data: bytes, topic: str | None) -> Iterator[DissectedFie
         raise WireError(problem.reason, offset=end, field=f"batches[{index}]") from None
     if end < len(data):
         left = data[end:]
-        meaning = f"the batch goes on behind these {len(left)} bytes"
+        meaning = f"the batch continues after these {len(left)} bytes"
         yield DissectedField(end, len(data), f"batches[{index}]", INCOMPLETE, left, meaning)
 
 
@@ -165,7 +163,7 @@ class _Varints:
             return None, field._replace(type="varint-sized bytes", value=None)
         value = self.data[self.at : self.at + size]
         if len(value) < size:
-            raise WireError(f"{size} bytes cannot be in the {len(value)} that are left", offset=start, field=path)
+            raise WireError(f"{size} bytes do not fit in the {len(value)} that are left", offset=start, field=path)
         self.at += size
         return value, DissectedField(start, self.at, path, "varint-sized bytes", value, _as_text(value))
 

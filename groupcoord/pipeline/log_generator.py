@@ -329,7 +329,7 @@ def generate(spark: SparkSession, records: int, seed: int, out: str, *, as_segme
     PipelineError."""
     if as_segments:
         if Path(out).exists():
-            raise PipelineError(f"{out} is there already")
+            raise PipelineError(f"{out} exists already")
         write_segments(spark, records, seed, out).write.format("noop").mode("overwrite").save()
         return
     try:
@@ -337,4 +337,4 @@ def generate(spark: SparkSession, records: int, seed: int, out: str, *, as_segme
     except AnalysisException as problem:
         if problem.getCondition() != "PATH_ALREADY_EXISTS":
             raise
-        raise PipelineError(f"{out} is there already") from None
+        raise PipelineError(f"{out} exists already") from None

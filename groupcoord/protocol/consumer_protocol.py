@@ -129,10 +129,10 @@ def _read(cls: type[Blob], data: bytes) -> Blob:
         (version,) = _INT16.unpack_from(data)
     except struct.error:
         raise MalformedError(
-            f"{len(data)} bytes have no version", api=cls.__name__, offset=0, field="version"
+            f"{len(data)} bytes are too few for the version", api=cls.__name__, offset=0, field="version"
         ) from None
     if version < 0:
-        raise MalformedError(f"version {version} cannot be", api=cls.__name__, offset=0, field="version")
+        raise MalformedError(f"version {version} is negative", api=cls.__name__, offset=0, field="version")
     try:
         return replace(_codec(cls, version).decode(data, _INT16.size), version=version)
     except TruncatedError as problem:

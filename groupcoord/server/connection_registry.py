@@ -23,8 +23,8 @@ other request of it is served meanwhile; and of a response with records only a c
 hundreds of clients that request a large Metadata, say, and never read it. Kafka has no such limit, and runs out of memory."""
 
 UNREAD_GRACE_SECONDS = 1.0
-"""The shortest wait before a connection is closed for it: one round of a busy server writes hundreds of long responses before
-any client could read."""
+"""How long the limit may be exceeded before a connection is closed: a busy server writes hundreds of long responses in one
+round, before any client can read."""
 
 
 class OpenConnection(Protocol):
@@ -140,7 +140,7 @@ class ConnectionRegistry(Generic[C]):
         now = self._loop.time()
         for connection in tuple(self.open.values()):
             if now - connection.active_at >= max_idle_seconds:
-                logger.info("closing %s: nothing moved for %g s", connection.peer, max_idle_seconds)
+                logger.info("closing %s: idle for %g s", connection.peer, max_idle_seconds)
                 connection.active_at = now  # not again before the transport has closed
                 connection.abort()
         self._set_idle_timer()
@@ -180,7 +180,7 @@ class UnreadAnswers(Generic[C]):
         while self.bytes > self._most_bytes:
             longest = next(iter(self._waiting))
             logger.warning(
-                "closing %s, which does not read: %d bytes of answers wait, and more than %d may not",
+                "closing %s, which does not read: %d bytes of responses wait for all clients, the limit is %d",
                 longest.peer,
                 self.bytes,
                 self._most_bytes,

@@ -1,6 +1,6 @@
 """A log file with rotation: ``log``, ``log.1`` …, as by ``logging.handlers.RotatingFileHandler``.
 
-That handler holds locks while it writes, on which the end of the process would wait if a disk hangs.
+That handler is not used, because it holds locks while it writes: if a disk hangs, the process could not end.
 """
 
 import os

@@ -133,7 +133,7 @@ def test_members_by_number_and_by_name(capsys: pytest.CaptureFixture[str]) -> No
         (("--members", "A", "--topics", "t:1", "--join", "A"), "A is a member already"),
         (
             ("--members", "A", "--topics", "t:1", "--leave", "A"),
-            "nobody is left in the group, and nothing to be assigned",
+            "the group has no members, so there is nothing to assign",
         ),
         (
             ("--members", "A", "--topics", "t:1", "--assignor", "stiky"),

@@ -64,7 +64,7 @@ def test_frames_without_their_length_and_several_frames_are_told_apart(capsys: p
     assert out.startswith("Heartbeat v0 request, 24 bytes")
     assert err == (
         "groupcoord dissect: byte 22: the frame is cut: 21 bytes should follow its length, 20 are here; "
-        "member_id: 1 bytes cannot be in the 0 that are left\n"
+        "member_id: 1 bytes do not fit in the 0 that are left\n"
     )
 
 
@@ -121,7 +121,7 @@ def test_a_cut_capture_shows_what_could_be_read(capsys: pytest.CaptureFixture[st
     assert out.endswith(f"the capture is cut or damaged at byte {size}: no packet is behind it\n")
     assert err == (
         "groupcoord dissect: 00:00:07.000000 10.0.0.1:40000 → 10.0.0.2:9092, request without a header, byte 4: the frame is "
-        "cut: 2 bytes should follow its length, 1 are here; request_api_key: 2 bytes cannot be in the 1 that are left "
+        "cut: 2 bytes should follow its length, 1 are here; request_api_key: 2 bytes do not fit in the 1 that are left "
         "(1 more could not be read whole)\n"
     )
     last = dissected(capsys, str(path), "--format", "json", code=1)[0].splitlines()[-1]

@@ -52,7 +52,7 @@ def test_a_broken_line_is_told_with_its_number_and_nothing_is_written(
     trace.write_text("\n".join([*lines[:4], lines[4][:40], *lines[5:]]), encoding="utf-8")
     code, said = refused(capsys, str(trace), "--out", str(out))
     assert code == 2
-    assert said.startswith(f"groupcoord page: line 5 of {trace} is no entry of a trace: ")
+    assert said.startswith(f"groupcoord page: line 5 of {trace} is not an entry of a trace: ")
     assert not out.exists()
 
 
@@ -70,7 +70,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path, capsys: pytest.Cap
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\0")
     code, said = refused(capsys, str(binary))
-    assert (code, said.startswith(f"groupcoord page: {binary} is no trace")) == (2, True)
+    assert (code, said.startswith(f"groupcoord page: {binary} is not a trace")) == (2, True)
     out = nowhere / "out.html"
     said = f"groupcoord page: cannot write {out}: No such file or directory"
     assert refused(capsys, str(CASE), "--out", str(out)) == (1, said)

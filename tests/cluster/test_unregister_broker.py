@@ -69,7 +69,8 @@ async def test_a_second_broker_of_an_id_is_refused_while_the_session_of_the_firs
         with pytest.raises(gc.testing.DuplicateBrokerRegistrationError, match="DUPLICATE_BROKER_REGISTRATION"):
             await kafka.broker(2).start()
         assert kafka.trace.of(RegistrationRefused).last.text() == (
-            "a broker that registers as 2 is refused (DUPLICATE_BROKER_REGISTRATION): the session of broker 2 lives"
+            "the registration of broker 2 is refused (DUPLICATE_BROKER_REGISTRATION): "
+            "an earlier session of that id has not expired"
         )
         await kafka.broker(2).kill()
         await kafka.broker(2).start()

@@ -217,7 +217,7 @@ def test_an_answer_to_a_version_that_the_server_does_not_have_is_read_as_version
 @pytest.mark.parametrize(
     ("frame", "title", "offset", "reason"),
     [
-        ("", "request without a header", 0, "request_api_key: 2 bytes cannot be in the 0 that are left"),
+        ("", "request without a header", 0, "request_api_key: 2 bytes do not fit in the 0 that are left"),
         ("0063 0001 00000007 ffff 11", "API 99 v1 request", 10, "request_api_key: 99 is no API of Kafka 4.3"),
         (
             "000b 0032 00000007 ffff",
@@ -230,7 +230,7 @@ def test_an_answer_to_a_version_that_the_server_does_not_have_is_read_as_version
             "000c 0000 00000007 ffff 0003 6161",
             "Heartbeat v0 request",
             10,
-            "group_id: 3 bytes cannot be in the 2 that are left",
+            "group_id: 3 bytes do not fit in the 2 that are left",
         ),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_cut_frame_is_read_as_far_as_it_goes() -> None:
     cut = "the frame is cut: 35 bytes should follow its length, {} are here"
     inside = dissect_request(frame[:-18], sized=True)
     assert at(inside, "group_id").value == "g"
-    assert inside.problem == (19, cut.format(17) + "; session_timeout_ms: 4 bytes cannot be in the 2 that are left")
+    assert inside.problem == (19, cut.format(17) + "; session_timeout_ms: 4 bytes do not fit in the 2 that are left")
     longer = (36).to_bytes(4) + frame[4:]
     assert dissect_request(longer, sized=True).problem == (
         39,
@@ -261,7 +261,7 @@ def test_a_cut_frame_is_read_as_far_as_it_goes() -> None:
     )
     assert dissect_request(frame[:3], sized=True).problem == (
         0,
-        "frame_length_bytes: 4 bytes cannot be in the 3 that are left",
+        "frame_length_bytes: 4 bytes do not fit in the 3 that are left",
     )
 
 
@@ -283,7 +283,7 @@ def test_json_has_bytes_as_hex_and_ids_as_kafka_writes_them() -> None:
     assert said["problem"] is None
     assert dissect_request(b"").as_json()["problem"] == {
         "offset": 0,
-        "reason": "request_api_key: 2 bytes cannot be in the 0 that are left",
+        "reason": "request_api_key: 2 bytes do not fit in the 0 that are left",
     }
 
 

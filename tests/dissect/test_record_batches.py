@@ -163,9 +163,9 @@ def test_states_have_their_names() -> None:
     ("key", "value", "meaning"),
     [
         ("0063", "0000", "no record type that Kafka 4.3 knows"),
-        ("00", "0000", "record_type: 1 bytes have no record_type"),
+        ("00", "0000", "record_type: 1 bytes are too few for the record_type"),
         ("0001 0001 67 0001 74 00000000", "0009", "version: OffsetCommitValue has no version 9; 0 to 4 are known"),
-        ("0001 0001 67 0001 74 00000000", "00", "version: 1 bytes have no version"),
+        ("0001 0001 67 0001 74 00000000", "00", "version: 1 bytes are too few for the version"),
     ],
 )
 def test_records_that_no_kafka_writes_are_shown_with_what_is_wrong(key: str, value: str, meaning: str) -> None:
@@ -178,7 +178,7 @@ def test_records_that_no_kafka_writes_are_shown_with_what_is_wrong(key: str, val
 def test_a_batch_that_goes_on_is_a_problem_of_a_file() -> None:
     data = build_batch([FIRST])
     dissection = dissect_record_batches(data + data[:30])
-    assert dissection.problem == (len(data), "the batch goes on behind these 30 bytes")
+    assert dissection.problem == (len(data), "the batch continues after these 30 bytes")
     assert_no_byte_is_left_out(dissection)
     assert dissect_record_batches(b"").fields == ()
 
@@ -223,7 +223,7 @@ def _broken(how: str) -> bytes:
         ("magic", 0, "batches[0]: Invalid magic found in record: 9"),
         ("a number without an end", 61, "records[0].length: a number of more than 5 bytes"),
         ("too many records", 84, "records[2].length: the bytes end here"),
-        ("a key beyond the end", 65, "records[0].key: 63 bytes cannot be in the 18 that are left"),
+        ("a key beyond the end", 65, "records[0].key: 63 bytes do not fit in the 18 that are left"),
         ("no attributes", 85, "records[2].attributes: the bytes end here"),
     ],
 )

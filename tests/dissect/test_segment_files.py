@@ -18,7 +18,7 @@ def test_a_log_is_dissected_batch_by_batch() -> None:
 def test_what_is_behind_the_last_batch_is_said() -> None:
     (_, whole), (position, cut) = dissect_log(BATCH + BATCH[:-1], None)
     assert whole.problem is None
-    assert (position, cut.problem) == (len(BATCH), (0, f"the batch goes on behind these {len(BATCH) - 1} bytes"))
+    assert (position, cut.problem) == (len(BATCH), (0, f"the batch continues after these {len(BATCH) - 1} bytes"))
     ((_, garbage),) = dissect_log(b"\xff" * 20, None)
     assert garbage.problem is not None
     assert list(dissect_log(b"", None)) == []
@@ -50,4 +50,4 @@ def test_an_index_of_transactions_is_read() -> None:
 
 def test_an_entry_that_is_cut_is_said() -> None:
     dissection = dissect_index(bytes.fromhex("00000005 00001000 00000009 0000"), ".index", 0)
-    assert dissection.problem == (12, "entries[1].position: 4 bytes cannot be in the 2 that are left")
+    assert dissection.problem == (12, "entries[1].position: 4 bytes do not fit in the 2 that are left")

@@ -180,8 +180,8 @@ def test_responses_are_read_as_what_was_asked() -> None:
 
 def test_a_response_that_answers_nothing_known_is_said() -> None:
     assert dissected(pcap(conversation((False, response(9)), (True, b"\0")))) == [
-        ("response", "no request with correlation id 9 is known that this could answer"),
-        ("request without a header", "frame_length_bytes: 4 bytes cannot be in the 1 that are left"),
+        ("response", "no request with correlation id 9 came before it"),
+        ("request without a header", "frame_length_bytes: 4 bytes do not fit in the 1 that are left"),
     ]
 
 

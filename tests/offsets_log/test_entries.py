@@ -72,7 +72,7 @@ def test_one_record_that_cannot_be_read_does_not_spoil_the_others() -> None:
     reasons = [each.reason for each in found if isinstance(each, UnreadableData)]
     assert [each.offset for each in found] == [5, 6, 7, 8, 9]
     assert all(reason.startswith("the record cannot be read: ") for reason in reasons)
-    assert "there is no kind 999 of records" in reasons[0]
+    assert "there is no record type 999" in reasons[0]
 
 
 def test_records_that_are_none_are_one_fault() -> None:

@@ -238,7 +238,7 @@ def test_what_is_no_record_of_a_transaction_is_told_with_its_topic() -> None:
     (fault,) = transaction_state((b"\0\1\0\0", None))
     assert (
         str(fault) == "__transaction_state-7 at offset 0: the record cannot be read: "
-        "key, field kind, offset 0: there is no kind 1 of records"
+        "key, field kind, offset 0: there is no record type 1"
     )
 
 

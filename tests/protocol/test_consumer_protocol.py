@@ -86,12 +86,12 @@ def test_a_version_to_come_is_read_as_the_highest_known_and_written_as_that() ->
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ("", "ConsumerProtocolSubscription, field version, offset 0: 0 bytes have no version"),
-        ("00", "ConsumerProtocolSubscription, field version, offset 0: 1 bytes have no version"),
-        ("ffff 00000000 ffffffff", "ConsumerProtocolSubscription, field version, offset 0: version -1 cannot be"),
+        ("", "ConsumerProtocolSubscription, field version, offset 0: 0 bytes are too few for the version"),
+        ("00", "ConsumerProtocolSubscription, field version, offset 0: 1 bytes are too few for the version"),
+        ("ffff 00000000 ffffffff", "ConsumerProtocolSubscription, field version, offset 0: version -1 is negative"),
         (
             "0000 7fffffff",
-            "ConsumerProtocolSubscription v0, field topics, offset 2: 2147483647 items cannot be in the 0 bytes that are left",
+            "ConsumerProtocolSubscription v0, field topics, offset 2: 2147483647 items do not fit in the 0 bytes that are left",
         ),
         (
             "0001 00000000 ffffffff 00000001 ffff",

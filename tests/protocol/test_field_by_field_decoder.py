@@ -80,17 +80,17 @@ UP_TO_TAGS = UP_TO_NUMBERS + "01 01 01 01 01 01"
 @pytest.mark.parametrize(
     ("flexible", "data", "field", "offset", "reason"),
     [
-        (False, "", "flag", 0, "1 bytes cannot be in the 0 that are left"),
-        (False, "00" * 47, "text", 46, "2 bytes cannot be in the 1 that are left"),
+        (False, "", "flag", 0, "1 bytes do not fit in the 0 that are left"),
+        (False, "00" * 47, "text", 46, "2 bytes do not fit in the 1 that are left"),
         (False, UP_TO_TEXT + "ffff", "text", 46, "null where there must be a value"),
-        (False, UP_TO_TEXT + "0005 6161", "text", 46, "5 bytes cannot be in the 2 that are left"),
+        (False, UP_TO_TEXT + "0005 6161", "text", 46, "5 bytes do not fit in the 2 that are left"),
         (True, UP_TO_TEXT + "00", "text", 46, "null where there must be a value"),
         (True, UP_TO_TEXT, "text", 46, "the bytes end here"),
         (True, UP_TO_TEXT + "ffffffffff01", "text", 46, "a varint of more than 5 bytes"),
         (True, UP_TO_TEXT + "818002" + "61" * 32768, "text", 46, "a string of 32768 bytes; it can have 32767"),
-        (True, UP_TO_NUMBERS + "09 00", "numbers", 57, "8 items cannot be in the 1 bytes that are left"),
-        (True, UP_TO_TAGS + "01 63 09 aa", "tag 99", 66, "9 bytes cannot be in the 1 that are left"),
-        (True, UP_TO_TAGS + "01 07 09 09 aa", "tagged_text", 66, "8 bytes cannot be in the 1 that are left"),
+        (True, UP_TO_NUMBERS + "09 00", "numbers", 57, "8 items do not fit in the 1 bytes that are left"),
+        (True, UP_TO_TAGS + "01 63 09 aa", "tag 99", 66, "9 bytes do not fit in the 1 that are left"),
+        (True, UP_TO_TAGS + "01 07 09 09 aa", "tagged_text", 66, "8 bytes do not fit in the 1 that are left"),
     ],
 )
 def test_an_error_says_what_and_where(flexible: bool, data: str, field: str, offset: int, reason: str) -> None:

@@ -109,7 +109,7 @@ def test_a_response_without_header_is_refused(frame: str) -> None:
 
 def test_a_response_that_is_none_is_refused() -> None:
     with pytest.raises(
-        WireError, match="HeartbeatResponse v1, field error_code, offset 8: 2 bytes cannot be in the 1 that are left"
+        WireError, match="HeartbeatResponse v1, field error_code, offset 8: 2 bytes do not fit in the 1 that are left"
     ):
         parse_response(HEARTBEAT, 1, bytes.fromhex("00000001 00000000 00"))
 

@@ -310,7 +310,7 @@ def test_keys_of_share_and_streams_groups_are_passed_on(record_type: int) -> Non
         ("", "field record type, offset 0: a record of __consumer_offsets cannot have 0 bytes"),
         ("00", "field record type, offset 0: a record of __consumer_offsets cannot have 1 bytes"),
         ("0001 0001 67 ffff 00000000", "OffsetCommitKey v1, field topic, offset 5: null where there must be a value"),
-        ("0002", "GroupMetadataKey v2, field group, offset 2: 2 bytes cannot be in the 0 that are left"),
+        ("0002", "GroupMetadataKey v2, field group, offset 2: 2 bytes do not fit in the 0 that are left"),
     ],
 )
 def test_what_is_no_key_is_refused(data: str, problem: str) -> None:
@@ -330,7 +330,7 @@ def test_what_is_no_key_is_refused(data: str, problem: str) -> None:
             "0001",
             "ConsumerGroupMetadataValue v1, field version, offset 0: only version 0 is known",
         ),
-        (OFFSET, "0000 00", "OffsetCommitValue v0, field offset, offset 2: 8 bytes cannot be in the 1 that are left"),
+        (OFFSET, "0000 00", "OffsetCommitValue v0, field offset, offset 2: 8 bytes do not fit in the 1 that are left"),
         (GROUP, "0003 ffff", "GroupMetadataValue v3, field protocol_type, offset 2: null where there must be a value"),
     ],
 )

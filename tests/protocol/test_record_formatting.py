@@ -91,11 +91,11 @@ def test_the_kinds_of_groups_that_are_coordinated_here_are_read_by_both_readers(
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (None, "key, field kind, offset 0: 0 bytes have no kind"),
-        (b"\0", "key, field kind, offset 0: 1 bytes have no kind"),
+        (None, "key, field kind, offset 0: 0 bytes are too few for the kind"),
+        (b"\0", "key, field kind, offset 0: 1 bytes are too few for the kind"),
         (
             b"\0\3\0\5abc",
-            "ConsumerGroupMetadataKey v0, field groupId, offset 2: 5 bytes cannot be in the 3 that are left",
+            "ConsumerGroupMetadataKey v0, field groupId, offset 2: 5 bytes do not fit in the 3 that are left",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_key_that_is_none(data: bytes | None, why: str) -> None:
 
 @pytest.mark.parametrize("number", [-1, 9, 18, 24])
 def test_a_kind_that_kafka_does_not_know(number: int) -> None:
-    with pytest.raises(UnknownRecordTypeError, match=f"there is no kind {number} of records") as caught:
+    with pytest.raises(UnknownRecordTypeError, match=f"there is no record type {number}") as caught:
         parse_key(number.to_bytes(2, "big", signed=True) + b"\0\1g")
     assert caught.value.number == number
 
@@ -128,7 +128,7 @@ def test_a_version_that_kafka_does_not_know(number: int, version: int, why: str)
 
 
 def test_a_value_that_is_none() -> None:
-    with pytest.raises(RecordError, match="0 bytes have no version"):
+    with pytest.raises(RecordError, match="0 bytes are too few for the version"):
         parse_value(RECORD_TYPES[3], b"")
     with pytest.raises(RecordError) as caught:
         parse_value(RECORD_TYPES[7], bytes.fromhex("0000 02" + "00" * 16 + "09"))

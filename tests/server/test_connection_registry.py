@@ -58,7 +58,7 @@ def test_an_idle_connection_is_closed_when_its_time_has_come(caplog: pytest.LogC
     shell.loop.advance(1)
     assert idle.transport.aborted
     assert not busy.transport.is_closing()
-    assert "closing 127.0.0.1:50001: nothing moved for 600 s" in caplog.text
+    assert "closing 127.0.0.1:50001: idle for 600 s" in caplog.text
     idle.vanish()
     shell.loop.advance(598)
     assert not busy.transport.is_closing()

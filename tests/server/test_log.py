@@ -455,9 +455,9 @@ def test_without_a_timer_the_next_line_or_the_end_tells_it() -> None:
 def test_other_lines_are_of_a_kind_by_their_format_and_keep_their_level() -> None:
     seen = Log()
     for number in range(LINES_PER_KIND + 7):
-        logger.warning("closing %s: nothing moved for %g s", number, 1.5)
+        logger.warning("closing %s: idle for %g s", number, 1.5)
     seen.folding.flush()
-    assert seen.told() == ["WARNING  … 7 more in 1 s: closing …: nothing moved for … s"]
+    assert seen.told() == ["WARNING  … 7 more in 1 s: closing …: idle for … s"]
 
 
 def test_of_an_error_with_a_traceback_there_is_one_from_each_place() -> None:

@@ -214,8 +214,8 @@ class Reassignment:
         self._playing = frozenset(in_play)
         self._previous = previous
         self._strict = strict
-        # Kafka asks whether all is balanced before each move. That decides nothing beyond the sizes of the owner and of the
-        # subscriber with fewest, unless a partition can move to a member that does not subscribe to its topic, or has none.
+        # Before each move Kafka checks whether everything is balanced. Comparing the owner with the subscriber that has fewest
+        # gives the same result, unless a partition does not exist or can move to a member that does not subscribe to its topic.
         self._must_ask = working.has_phantoms or any(
             member not in self._playing or self._topic_of(partition) not in working.wants[member]
             for partition, member in previous.items()

@@ -4,7 +4,7 @@
 The log has one record for each change of the group's epoch, a member, the epoch of the target assignment, a member's target, or
 the partitions that a member has and was asked to revoke. The three kinds have the same records, with names that begin with the
 kind. The records of each group, and those of the classic group that it was or became, are replayed in order in plain Python;
-each group is replayed by one task. The result are rows for modern_generations (the target assignments), epochs, members,
+each group is replayed by one task. The result is rows for modern_generations (the target assignments), epochs, members,
 ownership (what members really had) and current_groups. The log does not say why a member left. The records have topic ids;
 their names are taken from commits with topic ids, and from the records of partition metadata that Kafka 4.0 wrote. Sources:
 KIP-848, ``GroupMetadataManager.replay``, ``CurrentAssignmentBuilder``, ``ConsumerGroup``.
@@ -328,7 +328,7 @@ class _GroupHistory:
             "value_version": self._version,
         }
         self.rows.append(self._epoch)
-        # If the begin of the log is compacted away, the records of members may come after the first epoch.
+        # If the beginning of the log is compacted away, the records of members may come after the first epoch.
         if value is None or not (self._members or is_first):
             self._generation(self._epoch["group_epoch"])
         self._classic_end = None

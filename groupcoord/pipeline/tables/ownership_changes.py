@@ -121,7 +121,7 @@ def compare_assignments(generations: DataFrame, ownership_files: tuple[Path, str
     """ASSIGNMENTS of all groups in ``generations``. With ``ownership_files``, a local directory and a codec of PyArrow, the
     tasks also write the OWNERSHIP of classic groups there, as Parquet files.
 
-    Each group is handled by one task. OWNERSHIP can have many times as many rows, which are not passed to Java like this.
+    Each group is handled by one task. OWNERSHIP can have many times as many rows, and like this they are not passed to Java.
     """
 
     def compare(batches: Iterator[Any]) -> Iterator[Any]:
@@ -139,7 +139,7 @@ def compare_assignments(generations: DataFrame, ownership_files: tuple[Path, str
 
 
 def ownership(generations: DataFrame) -> DataFrame:
-    """OWNERSHIP of the classic groups in ``generations``, of all kinds of groups. Having no owner is a change, too."""
+    """OWNERSHIP of the classic groups; ``generations`` has groups of all kinds. The loss of an owner is a change, too."""
 
     def changes(batches: Iterator[Any]) -> Iterator[Any]:
         for table, rows in compared(batches):

@@ -126,7 +126,7 @@ class _Walk:
         start = self.at
         count = self.length("int32", path, flexible, field.is_nullable)
         if count is not None and count > len(self.data) - self.at:
-            self.refuse(path, start, f"{count} items cannot be in the {len(self.data) - self.at} bytes that are left")
+            self.refuse(path, start, f"{count} items do not fit in the {len(self.data) - self.at} bytes that are left")
         yield DecodedField(path, start, self.at - start, count, type_of(field, flexible))
         item = field._replace(is_array=False, is_nullable=False, tag=None)
         for index in range(count or 0):
@@ -154,7 +154,7 @@ class _Walk:
         code = struct.Struct(f">{FIXED[kind]}")
         left = len(self.data) - self.at
         if left < code.size:
-            reason = f"{code.size} bytes cannot be in the {left} that are left"
+            reason = f"{code.size} bytes do not fit in the {left} that are left"
             schema = self.schema
             raise TruncatedError(reason, api=schema.name, version=schema.version, offset=self.at, field=path)
         (value,) = code.unpack(self.take(code.size, path))
@@ -172,7 +172,7 @@ class _Walk:
     def take(self, size: int, path: str, start: int = -1) -> bytes:
         left = len(self.data) - self.at
         if not 0 <= size <= left:
-            self.refuse(path, self.at if start < 0 else start, f"{size} bytes cannot be in the {left} that are left")
+            self.refuse(path, self.at if start < 0 else start, f"{size} bytes do not fit in the {left} that are left")
         self.at += size
         return self.data[self.at - size : self.at]
 

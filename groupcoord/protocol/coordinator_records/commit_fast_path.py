@@ -256,7 +256,7 @@ def batch_size(data: bytes, position: int) -> int:
         return 0
     base_offset, length, magic, *_ = _HEADER(data, position)
     if length < _LEAST_LENGTH or magic != MAGIC:
-        reason = f"what begins with offset {base_offset}, length {length} and magic {magic} is no batch"
+        reason = f"what begins with offset {base_offset}, length {length} and magic {magic} is not a batch"
         raise BatchError(ErrorCode.CORRUPT_MESSAGE, reason)
     size = _UP_TO_LENGTH + length
     return 0 if size > len(data) - position else size

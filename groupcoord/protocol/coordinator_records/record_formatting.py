@@ -61,7 +61,7 @@ class UnknownRecordTypeError(RecordError):
     """The key has an unknown record type; a broker skips such records with a warning."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"there is no kind {number} of records", api="key", offset=0, field="kind")
+        super().__init__(f"there is no record type {number}", api="key", offset=0, field="kind")
         self.number = number
 
 
@@ -126,7 +126,7 @@ _INT16 = struct.Struct(">h")
 
 def _int16(data: bytes, name: str, field: str) -> int:
     if len(data) < _INT16.size:
-        raise RecordError(f"{len(data)} bytes have no {field}", api=name, offset=0, field=field)
+        raise RecordError(f"{len(data)} bytes are too few for the {field}", api=name, offset=0, field=field)
     number: int = _INT16.unpack_from(data)[0]
     return number
 

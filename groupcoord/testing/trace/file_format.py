@@ -53,7 +53,7 @@ def register(prefix: str, *kinds: type[Event]) -> None:
     for kind in kinds:
         name = f"{prefix}.{kind.__name__}"
         if TYPES.setdefault(name, kind) is not kind:
-            raise ValueError(f"{name} is known already, and is another class")
+            raise ValueError(f"{name} is the name of another event type")
 
 
 def _register_all(prefix: str, module: types.ModuleType) -> None:
@@ -105,26 +105,26 @@ def read(path: Path) -> tuple[int | None, Counter[type[Event]], list[TraceEntry]
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as problem:
-        raise ValueError(f"{path} is no trace: it is no text in UTF-8") from problem
+        raise ValueError(f"{path} is not a trace: it is not UTF-8 text") from problem
     try:
         header = json.loads(lines[0]) if lines else {}
         known = isinstance(header, dict) and header.get("schema") == SCHEMA
     except json.JSONDecodeError:
         known = False
     if not known:
-        raise ValueError(f"{path} is no trace: its first line does not say so")
+        raise ValueError(f"{path} is not a trace: its first line is not a trace header")
     if header.get("version") != VERSION:
         raise ValueError(f"{path} is a trace of version {header.get('version')}; version {VERSION} can be read")
     missing = [name for name in ("start_ms", "dropped") if name not in header]
     if missing:
-        raise ValueError(f"line 1 of {path} is no beginning of a trace: it has no {' and no '.join(missing)}")
+        raise ValueError(f"line 1 of {path} is not a complete trace header: it has no {' and no '.join(missing)}")
     entries = []
     start_ms = header["start_ms"]
     for number, line in enumerate(lines[1:], 2):
         try:
             entries.append(_entry_of(json.loads(line), start_ms))
         except (ValueError, KeyError, TypeError) as problem:
-            raise ValueError(f"line {number} of {path} is no entry of a trace: {problem}") from problem
+            raise ValueError(f"line {number} of {path} is not an entry of a trace: {problem}") from problem
     dropped: Counter[type[Event]] = Counter()
     for name, count in header["dropped"].items():
         dropped[TYPES.get(name, trace.UnknownEvent)] += count

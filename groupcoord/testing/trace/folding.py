@@ -92,8 +92,8 @@ def client_names(entries: Iterable[TraceEntry], names: ShortMemberNames) -> dict
 
 
 def _quiet(entries: Sequence[TraceEntry]) -> frozenset[int]:
-    """The numbers of the entries of requests that changed nothing and were fine, of their answers, and of what let a fetch
-    be answered with nothing."""
+    """The numbers of the entries of requests that succeeded and changed nothing, of their responses, and of the timers that
+    ended empty fetches."""
     commits = _commits_of_what_was_committed(entries)
     requests = {entry.seq: entry.event for entry in entries if isinstance(entry.event, RequestReceived)}
     quiet: set[int] = set()

@@ -159,7 +159,7 @@ def test_a_file_that_is_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for text in ("", "rubbish\n", "[]\n", '{"schema": "other"}\n'):
         path.write_text(text, "utf-8")
-        with pytest.raises(ValueError, match="is no trace: its first line does not say so"):
+        with pytest.raises(ValueError, match="is not a trace: its first line is not a trace header"):
             Trace.load(path)
 
 
@@ -171,7 +171,7 @@ def test_a_trace_of_another_version(tmp_path: Path) -> None:
 
 def test_a_line_that_is_no_entry(tmp_path: Path) -> None:
     path = changed(saved(a_story().trace, tmp_path), 2, lambda record: record.pop("seq"))
-    with pytest.raises(ValueError, match=re.escape(f"line 3 of {path} is no entry of a trace: 'seq'")):
+    with pytest.raises(ValueError, match=re.escape(f"line 3 of {path} is not an entry of a trace: 'seq'")):
         Trace.load(path)
 
 
@@ -186,7 +186,7 @@ def test_events_of_one_s_own(tmp_path: Path) -> None:
         assert name_of(Homemade) == "test.Homemade"
         assert Trace.load(saved(trace, tmp_path)).of(Homemade).one().flags == (("a", 1),)
         other = type("Homemade", (Event,), {})
-        with pytest.raises(ValueError, match=r"test\.Homemade is known already, and is another class"):
+        with pytest.raises(ValueError, match=r"test\.Homemade is the name of another event type"):
             register("test", other)
     finally:
         TYPES.pop("test.Homemade", None)
@@ -239,12 +239,14 @@ def test_a_transaction_that_is_saved_comes_back(tmp_path: Path) -> None:
 def test_a_first_line_without_a_beginning_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text(json.dumps({"schema": "groupcoord-trace", "version": 2}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"line 1 of .* is no beginning of a trace: it has no start_ms and no dropped"):
+    with pytest.raises(
+        ValueError, match=r"line 1 of .* is not a complete trace header: it has no start_ms and no dropped"
+    ):
         Trace.load(path)
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="is no trace: it is no text in UTF-8"):
+    with pytest.raises(ValueError, match="is not a trace: it is not UTF-8 text"):
         Trace.load(path)
