@@ -60,6 +60,7 @@ def at(dissection: Dissection, path: str) -> DissectedField:
     return found
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=name_of)
 def test_every_message_of_this_server_is_dissected_whole(api: Api, version: int) -> None:
     chance = random.Random(version)
@@ -78,6 +79,7 @@ def test_every_message_of_this_server_is_dissected_whole(api: Api, version: int)
     assert_all_is_read(dissected)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("key", "version"), EVERY_KAFKA_VERSION)
 def test_every_field_of_every_api_of_kafka_is_described(key: int, version: int) -> None:
     for layout in (request_layout(key, version), response_layout(key, version)):

@@ -45,6 +45,7 @@ def test_kafka_python_reads_what_we_write_and_writes_what_we_read() -> None:
             _compare(codec, random.Random(version))
 
 
+@pytest.mark.untraced
 @pytest.mark.slow
 @given(st.sampled_from(EVERY_VERSION), st.booleans(), st.randoms(use_true_random=False))
 @settings(max_examples=150)

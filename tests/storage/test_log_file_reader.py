@@ -51,6 +51,7 @@ def test_what_kafka_wrote_is_in_order() -> None:
         assert found
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("missing", range(1, len(SECOND)))
 def test_a_batch_cut_off_at_any_byte_is_torn(tmp_path: Path, missing: int) -> None:
     found, fault = checked(log_file(tmp_path, BOTH[:-missing]))
@@ -60,6 +61,7 @@ def test_a_batch_cut_off_at_any_byte_is_torn(tmp_path: Path, missing: int) -> No
     assert "was not completely written" in fault.reason
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("byte", range(16, len(SECOND)))
 def test_a_change_of_any_byte_behind_offset_length_and_epoch_is_seen(tmp_path: Path, byte: int) -> None:
     data = bytearray(BOTH)

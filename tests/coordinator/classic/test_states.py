@@ -138,6 +138,7 @@ def outcome(asked: Asked) -> object:
     return answer.error_code
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("state", "what"), [(state, what) for what in TABLE for state in SCENES], ids=str)
 def test_each_request_in_each_state(state: GroupState | None, what: str) -> None:
     world, a, b = SCENES[state]()
