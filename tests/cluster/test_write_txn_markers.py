@@ -97,5 +97,17 @@ async def test_a_transaction_is_complete_when_its_markers_are_where_the_next_lea
         assert [record.value for record in await kafka.records("orders")] == [b"paid"]
 
 
+async def test_a_transaction_ends_without_the_marker_of_a_topic_that_was_deleted_meanwhile() -> None:
+    async with gc.Cluster(clock="manual", topics={"orders": 1, "gone": 1}) as kafka:
+        producer, billing = kafka.manual_producer("billing"), kafka.transaction("billing")
+        await done(producer.init)
+        await done(lambda: producer.produce("gone", b"lost"))
+        await done(lambda: producer.produce("orders", b"paid"))
+        await kafka.delete_topic("gone")
+        await done(producer.end)
+        await billing.wait_committed()
+        assert [record.value for record in await kafka.records("orders")] == [b"paid"]
+
+
 def billing_partition(kafka: gc.Cluster) -> int:
     return kafka.core.transactions.runtime.shard_of("billing").partition
