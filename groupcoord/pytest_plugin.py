@@ -172,7 +172,7 @@ def kafka_sync_session(request: pytest.FixtureRequest) -> Generator["SyncCluster
 
 
 def _cluster(request: pytest.FixtureRequest, own: Mapping[str, Any], *, is_shared: bool) -> "Cluster":
-    from groupcoord.core.did_you_mean import did_you_mean  # noqa: PLC0415 - see above
+    from groupcoord.did_you_mean import did_you_mean  # noqa: PLC0415 - see above
     from groupcoord.testing.cluster import Cluster  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("kafka")

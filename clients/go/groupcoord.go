@@ -46,6 +46,7 @@ type Error struct {
 	Status int
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
+	// Fields are the wrong fields of the request, which Detail names, too.
 	Fields []struct {
 		Field   string `json:"field"`
 		Problem string `json:"problem"`
@@ -58,9 +59,6 @@ type Error struct {
 
 func (e *Error) Error() string {
 	lines := []string{fmt.Sprintf("%s: %s", e.asked, firstOf(e.Detail, e.Title, fmt.Sprint("HTTP status ", e.Status)))}
-	for _, each := range e.Fields {
-		lines = append(lines, fmt.Sprintf("  %s: %s", each.Field, each.Problem))
-	}
 	for _, reason := range e.Reasons {
 		lines = append(lines, "  "+reason)
 	}

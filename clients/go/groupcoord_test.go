@@ -220,7 +220,7 @@ func TestARefusedFieldIsNamed(t *testing.T) {
 	defer func() {
 		var refused *groupcoord.Error
 		err, _ := recover().(error)
-		if !errors.As(err, &refused) || refused.Status != 422 || !strings.Contains(err.Error(), "code") {
+		if !errors.As(err, &refused) || refused.Status != 422 || strings.Count(err.Error(), "code: ") != 1 || len(refused.Fields) != 1 {
 			t.Error(err)
 		}
 	}()

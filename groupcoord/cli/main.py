@@ -79,7 +79,13 @@ def _run(argv: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose error messages are one line, of the command to which the wrong argument belongs."""
+    """An argument parser whose error messages are one line, of the command to which the wrong argument belongs.
+
+    It takes no abbreviation of an option, which might be meant for another one: ``--to`` is not ``--topic``.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit; where a command is missing, it names those there are."""
@@ -95,7 +101,7 @@ class _Parser(argparse.ArgumentParser):
             option = unknown[0].partition("=")[0]
             if not option.startswith("-"):
                 self.error(f"unexpected argument: {option}")
-            from groupcoord.core.did_you_mean import did_you_mean  # noqa: PLC0415 - only a mistake needs it
+            from groupcoord.did_you_mean import did_you_mean  # noqa: PLC0415 - only a mistake needs it
 
             # Without the dashes, which all have: --port is not like --to.
             there_are = {one.lstrip("-"): one for action in self._actions for one in action.option_strings}

@@ -13,7 +13,7 @@ from groupcoord.config.broker_config import ConfiguredProperty
 from groupcoord.config.config_def import ConfigError
 from groupcoord.config.environment_variable_names import PREFIX, property_variable
 from groupcoord.config.property_definitions import BROKER
-from groupcoord.core.did_you_mean import did_you_mean
+from groupcoord.did_you_mean import did_you_mean
 
 
 class ServeVariables(NamedTuple):

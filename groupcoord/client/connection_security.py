@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from groupcoord.client.sasl import MECHANISMS, OAUTHBEARER, SaslLogin
-from groupcoord.core.did_you_mean import did_you_mean
+from groupcoord.did_you_mean import did_you_mean
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a name

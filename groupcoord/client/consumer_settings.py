@@ -14,7 +14,7 @@ from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.fetcher import FetchSettings
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_value_parsing import GroupProtocol
-from groupcoord.core.did_you_mean import did_you_mean
+from groupcoord.did_you_mean import did_you_mean
 
 Deserializer = Callable[[bytes], Any]
 

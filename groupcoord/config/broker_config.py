@@ -14,6 +14,7 @@ from groupcoord.config import java_properties, listeners
 from groupcoord.config.config_def import ConfigError, InvalidValueError, Value
 from groupcoord.config.listeners import Endpoint
 from groupcoord.config.property_definitions import BROKER, GROUP, TOPIC, Property, out_of_bounds, same_meaning
+from groupcoord.did_you_mean import did_you_mean
 
 
 class DefaultOverride(NamedTuple):
@@ -308,17 +309,10 @@ def _known(setting: ConfiguredProperty) -> Property:
     if topic_row is not None and topic_row.synonyms:
         hint = f"it is a topic's configuration; the broker's default for it is {topic_row.synonyms[0].name}"
     else:
-        hint = _nearest(setting.key)
+        hint = did_you_mean(
+            setting.key, BROKER, otherwise="Kafka's are at https://kafka.apache.org/documentation/#brokerconfigs"
+        )
     raise ConfigError(setting.origin, setting.key, None, f"unknown property; {hint}")
-
-
-def _nearest(key: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only needed for an error
-
-    near = get_close_matches(key, BROKER, n=1)
-    return (
-        f"did you mean {near[0]}?" if near else "Kafka's are at https://kafka.apache.org/documentation/#brokerconfigs"
-    )
 
 
 def _refused(setting: ConfiguredProperty, reason: str) -> ConfigError:

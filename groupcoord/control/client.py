@@ -19,11 +19,9 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.control.broker_and_controller_client import ControlledController, ControlledNode
+from groupcoord.control.broker_and_controller_client import ControlledClock, ControlledController, ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
-    Clock,
-    Deadline,
     Entries,
     Entry,
     FaultRuleState,
@@ -134,14 +132,21 @@ class ControlClient:
 
     @contextmanager
     def create_broker(self, **settings: Any) -> "Iterator[ControlClient]":
-        """A client for one more broker, which exists while the block runs; ``settings`` are the fields of NewBroker."""
+        """A client for one more broker, which exists while the block runs; ``settings`` are the fields of NewBroker.
+
+        The end of the block raises an AssertionError for what ``check`` would return; it is a note if the block has failed.
+        """
         body = NewBroker(**settings).model_dump(exclude_unset=True)
         made = self.read(Status, "POST", "/brokers", body)
         with self.broker(made.name) as client:
             try:
                 yield client
-            finally:
-                self.delete_broker(made.name)
+            except BaseException as error:
+                for problem in self.delete_broker(made.name):
+                    error.add_note(problem)
+                raise
+            if problems := self.delete_broker(made.name):
+                raise AssertionError("\n".join(problems))
 
     def delete_broker(self, name: str) -> list[str]:
         """End that broker; returns what ``check`` would have returned."""
@@ -413,30 +418,6 @@ class ControlledTransaction:
 
     def _act(self, verb: str, body: Any = None) -> Transaction:
         return self._client.read(Transaction, "POST", _path("transactions", self.name, verb), body)
-
-
-class ControlledClock:
-    """``control.clock``."""
-
-    def __init__(self, client: ControlClient) -> None:
-        self._client = client
-
-    def now_ms(self) -> int:
-        """The time of the broker's clock: milliseconds since 1970."""
-        return self._client.read(Clock, "GET", "/clock").now_ms
-
-    def deadlines(self, *, group: str | None = None, everything: bool = False) -> list[Deadline]:
-        """The pending deadlines (session timeouts and other timers), earliest first."""
-        return self._client.read(list[Deadline], "GET", "/clock/deadlines", group=group, everything=everything)
-
-    def advance(self, seconds: float, *, heartbeats: bool = True) -> Clock:
-        """Advance a manual clock; every timer that expires has run when this returns."""
-        return self._client.read(Clock, "POST", "/clock/advance", {"seconds": seconds, "heartbeats": heartbeats})
-
-    def advance_to_next(self, *, group: str | None = None, heartbeats: bool = False) -> Deadline:
-        """Advance a manual clock to the next deadline and let it expire; returns the deadline."""
-        body = {"group": group, "heartbeats": heartbeats}
-        return self._client.read(Deadline, "POST", "/clock/advance-to-next", body)
 
 
 class ControlledFaults:

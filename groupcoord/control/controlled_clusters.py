@@ -22,6 +22,8 @@ class ControlledCluster(Cluster):
     """A Cluster with a ``name``. ``rules`` are fault rules that are there from the start and again after each reset.
     ``settings`` are the arguments of Cluster; raises what Cluster raises."""
 
+    _nothing_happened = "nothing"
+
     def __init__(self, name: str, *, rules: Sequence[NamedRule] = (), **settings: Any) -> None:
         super().__init__(**settings)
         self.name = name

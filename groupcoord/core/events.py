@@ -40,7 +40,7 @@ class TimerFired(NamedTuple):
 
 
 class AdminAction(NamedTuple):
-    """Cause: an action outside of the protocol, of a test or a tool.
+    """Cause: an action outside of the protocol, of a test, a tool or the application of a client.
 
     All events of one action share one object as cause; another action has another.
     """

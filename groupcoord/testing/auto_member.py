@@ -75,6 +75,8 @@ class AutoMember(ActionExecutor):
         self._regex = regex
         self._metadata_max_age_ms = metadata_max_age_ms
         self._refresh_at_ms: int | None = None
+        self._missing: frozenset[str] = frozenset()
+        """Subscribed topics that the last metadata did not have."""
         self._listener = listener
         self._on_change = on_change
         self._due: dict[int, int] = {}
@@ -84,7 +86,8 @@ class AutoMember(ActionExecutor):
         self._hears: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
-        return f"<AutoMember {self.client_id} {self.membership!r}>"
+        missing = f", topics that do not exist: {', '.join(sorted(self._missing))}" if self._missing else ""
+        return f"<AutoMember {self.client_id} {self.membership!r}{missing}>"
 
     @property
     def client_id(self) -> str:
@@ -291,7 +294,9 @@ class AutoMember(ActionExecutor):
         """Schedule the next metadata refresh; a soon one if there was no response, or a topic is missing."""
         if self._refresh_at_ms is None:
             return  # it has left meanwhile
-        well = seen is not None and self.membership.watched_topics <= seen.partitions.keys()
+        if seen is not None:
+            self._missing = self.membership.watched_topics - seen.partitions.keys()
+        well = seen is not None and not self._missing
         most_ms = self._metadata_max_age_ms
         self._refresh_at_ms = self._now_ms() + (most_ms if well else min(TOPIC_MISSING_MS, most_ms))
         self._on_change()

@@ -98,6 +98,7 @@ class Cluster(KafkaCluster):
     """
 
     _engine_class: ClassVar[type[Engine]] = Engine
+    _nothing_happened: ClassVar[str] = _NOTHING
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class Cluster(KafkaCluster):
         """
         engine, thread = self._engine, self._thread
         if thread is None:
-            return failure_report(engine, after, nothing=_NOTHING)
+            return failure_report(engine, after, nothing=self._nothing_happened)
         if not thread.is_running:
             return failure_report(engine, after)
         return thread.call(lambda: failure_report(engine, after))

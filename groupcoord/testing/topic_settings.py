@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.config.broker_config import as_text
 from groupcoord.config.property_definitions import TOPIC
-from groupcoord.core.did_you_mean import did_you_mean
 from groupcoord.core.events import counted
+from groupcoord.did_you_mean import did_you_mean
 
 _NAMED = 20
 """How many topics an error text names at most."""

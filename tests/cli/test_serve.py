@@ -369,6 +369,7 @@ def test_a_topic_of_more_partitions_than_kafka_creates_is_refused_at_once(capsys
     ("arguments", "problem"),
     [
         (("--prot", "9092"), "there is no option --prot; did you mean --port?"),
+        (("--to", "1"), "there is no option --to; groupcoord serve --help names those there are"),
         (("--topics=orders:6",), "there is no option --topics; did you mean --topic?"),
         (("--xyz",), "there is no option --xyz; groupcoord serve --help names those there are"),
         (("--dev", "orders"), "unexpected argument: orders"),

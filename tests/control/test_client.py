@@ -71,6 +71,21 @@ def test_a_broker_is_made_for_a_test_and_ends_with_it(control: ControlClient) ->
         gone.status()
 
 
+def test_the_end_of_a_broker_tells_what_should_fail_the_test(control: ControlClient) -> None:
+    def forget_a_rule_and_delete(topic: str) -> None:
+        with control.create_broker(topics={"a": 1}) as kafka:
+            kafka.faults.add("Heartbeat", "drop")
+            assert kafka.report().endswith(":\nnothing")
+            kafka.delete_topic(topic)
+
+    with pytest.raises(AssertionError, match="Heartbeat") as refused:
+        forget_a_rule_and_delete("a")
+    with pytest.raises(ControlError, match="no topic") as failed:
+        forget_a_rule_and_delete("nothing")
+    assert failed.value.__notes__[0].splitlines()[0] == str(refused.value).splitlines()[0]
+    assert [each.name for each in control.list_brokers()] == ["default"]
+
+
 def test_the_broker_is_stopped_started_and_reset(control: ControlClient) -> None:
     control.stop()
     assert control.status().state == "stopped"

@@ -176,9 +176,11 @@ async def test_a_topic_that_is_missing_is_asked_for_every_second() -> None:
         kafka.faults.when("Metadata").disconnect()
         await kafka.clock.advance(3)
         assert len(kafka.trace.of(RequestReceived, api="Metadata")) == 4
+        assert repr(a).endswith("owns 4>, topics that do not exist: later>")
         await kafka.create_topic("later", 3)
         await kafka.clock.advance(1)
         assert len(a.assigned) == 7
+        assert repr(a).endswith("owns 7>>")
 
 
 async def test_who_has_ended_asks_for_nothing() -> None:

@@ -124,7 +124,7 @@ async def test_the_story_is_folded_and_its_last_lines_are_told(monkeypatch: pyte
         assert "times Heartbeat of app-1, all fine" in story.splitlines()[-3]
         a.leave()
         await kafka.settle()
-        assert part(kafka.report(after=before), title)[0].endswith(" admin action: leave")
+        assert part(kafka.report(after=before), title)[0].endswith(" action: app-1 is to leave")
         monkeypatch.setattr(failure_report, "STORY_LINES", 1)
         assert len(part(kafka.report(), title)) == 2
 

@@ -29,7 +29,7 @@ from groupcoord.client.member.context import (
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.core.events import AdminAction, Answered, TimerFired
+from groupcoord.core.events import Answered, TimerFired
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from groupcoord.protocol.errors import ErrorCode
 
@@ -69,26 +69,26 @@ class Membership(GroupMember):
         wanted = frozenset(topics)
         if not wanted:
             raise ValueError("a member of a group subscribes to one topic at least")
-        self._member.begin_event(now_ms, AdminAction("subscribe"))
+        self._member.begin_action(now_ms, "subscribe")
         self._member.subscription = wanted
         return self._advance()
 
     def unsubscribe(self, now_ms: int) -> list[a.Action]:
         """Leave the group, after the callback for what is owned, or end the manual assignment; it may subscribe again."""
-        self._member.begin_event(now_ms, AdminAction("unsubscribe"))
+        self._member.begin_action(now_ms, "unsubscribe")
         self._member.subscription, self._member.manual = frozenset(), False
         self._ending.unsubscribe("the consumer unsubscribed from all topics")
         return self._advance()
 
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """The user wants a rebalance (``enforceRebalance``, KIP-568)."""
-        self._member.begin_event(now_ms, AdminAction("rejoin"))
+        self._member.begin_action(now_ms, "rejoin")
         self._member.request_rejoin(reason)
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
         """The user has begun to poll: callbacks may run until ``poll_ended``."""
-        self._member.begin_event(now_ms, AdminAction("poll"))
+        self._member.begin_action(now_ms, "poll")
         self._member.user_present = True
         self._polled_too_late = False
         self._heart.user_polled()
@@ -96,7 +96,7 @@ class Membership(GroupMember):
 
     def poll_ended(self, now_ms: int) -> list[a.Action]:
         """The poll of the user has returned: no callback begins until the next poll."""
-        self._member.begin_event(now_ms, AdminAction("poll"))
+        self._member.begin_action(now_ms, "poll")
         self._member.user_present = False
         self._heart.user_polled()
         return self._advance()
@@ -123,7 +123,7 @@ class Membership(GroupMember):
 
     def leave(self, reason: str, now_ms: int) -> list[a.Action]:
         """Close the member; ``MembershipEnded`` is the last action. Callbacks may run until then."""
-        self._member.begin_event(now_ms, AdminAction("leave"))
+        self._member.begin_action(now_ms, "leave")
         self._member.user_present = True
         self._ending.close(reason)
         return self._advance()

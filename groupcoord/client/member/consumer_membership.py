@@ -40,7 +40,7 @@ from groupcoord.client.member.context import NO_GENERATION, Generation
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
-from groupcoord.core.events import AdminAction, Answered, TimerFired
+from groupcoord.core.events import Answered, TimerFired
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from groupcoord.protocol.errors import ErrorCode
 
@@ -110,7 +110,7 @@ class ConsumerMembership(GroupMember):
     def unsubscribe(self, now_ms: int) -> list[a.Action]:
         """Leave the group, after the callback for what is owned, or end the manual assignment; it may subscribe again."""
         member = self._member
-        member.begin_event(now_ms, AdminAction("unsubscribe"))
+        member.begin_action(now_ms, "unsubscribe")
         member.subscription, member.pattern, member.manual = frozenset(), None, False
         if (
             self._closing is None
@@ -127,19 +127,19 @@ class ConsumerMembership(GroupMember):
 
     def rejoin(self, reason: str, now_ms: int) -> list[a.Action]:
         """Nothing: the coordinator decides when a group rebalances (``AsyncKafkaConsumer.enforceRebalance``)."""
-        self._member.begin_event(now_ms, AdminAction(f"rejoin: {reason}"))
+        self._member.begin_action(now_ms, f"rejoin: {reason}")
         return self._advance()
 
     def polled(self, now_ms: int) -> list[a.Action]:
         """The user has begun to poll: callbacks may run until ``poll_ended``; a member that is stale joins again."""
-        self._member.begin_event(now_ms, AdminAction("poll"))
+        self._member.begin_action(now_ms, "poll")
         self._member.user_present = True
         self._reconciliation.user_polled()
         return self._advance()
 
     def poll_ended(self, now_ms: int) -> list[a.Action]:
         """The poll of the user has returned: no callback begins until the next poll."""
-        self._member.begin_event(now_ms, AdminAction("poll"))
+        self._member.begin_action(now_ms, "poll")
         self._member.user_present = False
         self._poll_due_ms = now_ms + self._member.settings.max_poll_interval_ms
         return self._advance()
@@ -155,7 +155,7 @@ class ConsumerMembership(GroupMember):
     def leave(self, reason: str, now_ms: int) -> list[a.Action]:
         """Close the member; ``MembershipEnded`` is the last action. Callbacks may run until then."""
         member = self._member
-        member.begin_event(now_ms, AdminAction("leave"))
+        member.begin_action(now_ms, "leave")
         member.user_present = True
         if self._closing is None:
             self._closing = reason
@@ -255,7 +255,7 @@ class ConsumerMembership(GroupMember):
 
     def _subscribe(self, topics: frozenset[str], pattern: str | None, now_ms: int) -> list[a.Action]:
         member = self._member
-        member.begin_event(now_ms, AdminAction("subscribe"))
+        member.begin_action(now_ms, "subscribe")
         member.subscription, member.pattern = topics, pattern
         if member.state is ConsumerMemberState.UNSUBSCRIBED and self._closing is None:
             self._poll_due_ms = now_ms + member.settings.max_poll_interval_ms

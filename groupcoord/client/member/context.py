@@ -20,7 +20,7 @@ from groupcoord.client.member import member_events as e
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
 from groupcoord.core.effects import EmitEvent
-from groupcoord.core.events import Cause
+from groupcoord.core.events import AdminAction, Cause
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION_ID = -1
@@ -84,6 +84,10 @@ class MemberActions(ABC):
     def begin_event(self, now_ms: int, cause: Cause) -> None:
         """Begin to handle an event at ``now_ms``; ``cause`` is that of the actions that follow."""
         self.now_ms, self.cause = now_ms, cause
+
+    def begin_action(self, now_ms: int, action: str) -> None:
+        """Begin what the member's application, or a test, wants it to do: ``leave``, ``poll`` …"""
+        self.begin_event(now_ms, AdminAction(f"{self.member_id or 'newcomer'} is to {action}"))
 
     def take_actions(self) -> list[a.Action]:
         """The actions since the last call."""

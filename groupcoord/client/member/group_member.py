@@ -12,7 +12,7 @@ from groupcoord.client.member.context import Generation, MemberActions
 from groupcoord.client.member.coordinator_lookup import CoordinatorLookup
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.member.metadata_and_commit_requests import MetadataSnapshot
-from groupcoord.core.events import AdminAction, Answered
+from groupcoord.core.events import Answered
 from groupcoord.protocol.errors import ErrorCode
 
 
@@ -43,7 +43,7 @@ class GroupMember(ABC):
 
     def assign(self, now_ms: int) -> list[a.Action]:
         """Manual assignment: the member, which must not be subscribed, only finds the coordinator."""
-        self._shared.begin_event(now_ms, AdminAction("assign"))
+        self._shared.begin_action(now_ms, "assign")
         self._shared.manual = True
         return self._advance()
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from groupcoord.core.did_you_mean import did_you_mean
+from groupcoord.did_you_mean import did_you_mean
 from groupcoord.protocol.batches.compression import Compression
 
 INT32_MAX = (1 << 31) - 1

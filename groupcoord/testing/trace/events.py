@@ -177,12 +177,12 @@ class TimerExpired(Event):
 
 @event_class
 class AdminActionRun(Event):
-    """An action outside the protocol: of a test or a tool."""
+    """An action outside the protocol: of a test, a tool or the application of a client."""
 
     action: str
 
     def text(self) -> str:
-        return f"admin action: {self.action}"
+        return f"action: {self.action}"
 
 
 @event_class

@@ -69,8 +69,8 @@ async def test_a_restart_is_one_action_for_all_that_waits() -> None:
                 await each
         answers = kafka.trace.of(ResponseSent, api="OffsetCommit")
         assert [cause(kafka.trace, answer).event.text() for answer in answers] == [
-            "admin action: the broker starts again",
-            "admin action: the broker starts again",
+            "action: the broker starts again",
+            "action: the broker starts again",
         ]
         kafka.trace.of(AdminActionRun, action="the broker starts again").one()
 

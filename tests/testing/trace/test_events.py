@@ -76,7 +76,7 @@ EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
         {"kind": "join", "scope": "g", "subject": "", "due_ms": 5},
         "the join timer of g fires, 5 ms before it is due",
     ),
-    (e.AdminActionRun, {"action": "unload g"}, "admin action: unload g"),
+    (e.AdminActionRun, {"action": "unload g"}, "action: unload g"),
     (e.BrokerTaskRun, {"task": "replication of orders-0"}, "replication of orders-0"),
     (e.ServerFailed, {"error": "KeyError: 1"}, "the server fails: KeyError: 1"),
     (e.UnknownEvent, {"name": "x.Y", "told": "it was so", "fields": {}}, "it was so"),

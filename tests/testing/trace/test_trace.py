@@ -164,7 +164,7 @@ def test_the_text() -> None:
 
 def test_what_is_told_of_a_group_has_what_made_it_happen() -> None:
     trace = told(request(0), answer(0), moved(1_000, TEST, "h"), moved(1_000, TEST, "g"))
-    assert trace.text(group="h") == "#3 @1000 admin action: the test\n#4 @1000 h Empty → Stable gen=1  ← #3"
+    assert trace.text(group="h") == "#3 @1000 action: the test\n#4 @1000 h Empty → Stable gen=1  ← #3"
 
 
 def test_members_in_a_text_have_short_names_unless_told_otherwise() -> None:

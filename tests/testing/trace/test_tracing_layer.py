@@ -213,4 +213,4 @@ def test_what_an_administrator_does() -> None:
     moved = stage.trace.entry(stage.trace.of(StateChanged).last)
     assert answer.cause == moved.cause
     assert answer.cause is not None
-    assert stage.trace[answer.cause].text() == f"#{answer.cause} @6000 admin action: force it"
+    assert stage.trace[answer.cause].text() == f"#{answer.cause} @6000 action: force it"

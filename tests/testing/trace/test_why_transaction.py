@@ -127,9 +127,7 @@ async def test_an_administrator_wanted_it_and_a_partition_does_not_know() -> Non
             "it was aborted at 0.0 s, because an administrator wanted it, which fences its producer: the epoch is 1 from "
             "then on; it is PrepareAbort still: not all of its partitions know"
         )
-        assert "admin action: the administrator aborts the transaction of billing" in kafka.trace.text(
-            transaction="billing"
-        )
+        assert "action: the administrator aborts the transaction of billing" in kafka.trace.text(transaction="billing")
         completed.release()
         assert why(kafka).endswith("the epoch is 1 from then on")
 

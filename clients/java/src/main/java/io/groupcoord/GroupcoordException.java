@@ -32,9 +32,6 @@ public final class GroupcoordException extends RuntimeException {
             return "HTTP status " + status;
         }
         StringBuilder text = new StringBuilder(problem.path("detail").asText(problem.path("title").asText()));
-        for (JsonNode error : problem.path("errors")) {
-            text.append("\n  ").append(error.path("field").asText()).append(": ").append(error.path("problem").asText());
-        }
         for (String reason : texts(problem.get("reasons"))) {
             text.append("\n  ").append(reason);
         }
