@@ -187,7 +187,7 @@ class Broker:
         stored, and KeyError if there is no such partition.
         """
         log = self._log_to_write(topic, partition)
-        ctx = HandlerContext(now_ms, BrokerTask(f"replication of {log.name}"))
+        ctx = HandlerContext(now_ms, BrokerTask(f"the coordinator appends to {log.name}"))
         log.append_own(records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
         self.appended(ctx, self.topics[topic], partition)
         return ctx.effects
@@ -198,7 +198,7 @@ class Broker:
         Raises BatchError if the marker is refused or cannot be stored, and KeyError if there is no such partition.
         """
         log = self._log_to_write(topic, partition)
-        ctx = HandlerContext(now_ms, BrokerTask(f"replication of {log.name}"))
+        ctx = HandlerContext(now_ms, BrokerTask(f"a transaction marker is appended to {log.name}"))
         log.append_marker(marker, now_ms)
         self.appended(ctx, self.topics[topic], partition)
         return ctx.effects

@@ -52,7 +52,7 @@ class AdminAction(NamedTuple):
 
 
 class BrokerTask(NamedTuple):
-    """Cause: what a broker does by itself, such as the replication of a log.
+    """Cause: what a broker does by itself, such as an append of a coordinator.
 
     All events of one run of a task share one object as cause; another run has another.
     """

@@ -46,7 +46,7 @@ def test_a_cause_that_is_no_request_is_passed_on() -> None:
         (TimerFired("session", "g", "a-1", 5), "session timer of a-1"),
         (TimerFired("join", "g", "", 5), "join timer of g"),
         (AdminAction("a test wishes it"), "a test wishes it"),
-        (BrokerTask("replication of orders-0"), "replication of orders-0"),
+        (BrokerTask("the coordinator appends to orders-0"), "the coordinator appends to orders-0"),
     ],
 )
 def test_a_cause_reads_as_words(cause: Requested | TimerFired | AdminAction | BrokerTask, words: str) -> None:

@@ -187,7 +187,7 @@ class AdminActionRun(Event):
 
 @event_class
 class BrokerTaskRun(Event):
-    """What a broker does by itself, such as the replication of a log."""
+    """What a broker does by itself, such as an append of a coordinator."""
 
     task: str
 

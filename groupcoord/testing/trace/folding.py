@@ -1,5 +1,5 @@
 """Folds requests without effect into one line for each client: successful heartbeats, empty fetches, and commits of offsets
-that are already committed. For the text of a trace and its diagram.
+that are already committed; and moves of coordinators without records. For the text of a trace and its diagram.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from groupcoord.coordinator.events import GroupEvent, OffsetsCommitted
+from groupcoord.testing.trace.coordinator_moves import CoordinatorMoves, with_moves_folded
 from groupcoord.testing.trace.events import (
     CONSUMER_GROUP_HEARTBEAT,
     RequestEvent,
@@ -55,13 +56,16 @@ class QuietExchanges:
         return f"{numbers if links else ''}@{self.at_ms}{real_time} {self.words}"
 
 
-def folded(entries: Sequence[TraceEntry], names: ShortMemberNames) -> Iterator[TraceEntry | QuietExchanges]:
-    """``entries`` in order, with runs of requests without effect folded; they come where their last one was."""
+def folded(
+    entries: Sequence[TraceEntry], names: ShortMemberNames
+) -> Iterator[TraceEntry | QuietExchanges | CoordinatorMoves]:
+    """``entries`` in order, with runs of requests without effect folded; they come where their last one was. So are moves of
+    coordinators without records."""
     clients = client_names(entries, names)
     quiet = _quiet(entries)
     for changed_nothing, run in groupby(entries, key=lambda entry: entry.seq in quiet):
         if not changed_nothing:
-            yield from run
+            yield from with_moves_folded(tuple(run))
             continue
         requests: dict[tuple[str, str, str], list[TraceEntry]] = {}
         at_ms = 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from groupcoord.client.member.member_events import MemberEvent
 from groupcoord.coordinator.events import RequestRefused
 from groupcoord.core.events import counted
+from groupcoord.testing.trace.coordinator_moves import CoordinatorMoves
 from groupcoord.testing.trace.events import (
     CONSUMER_GROUP_HEARTBEAT,
     EPOCH_WORDS,
@@ -76,10 +77,13 @@ class _DiagramBuilder:
         self._clients = client_names(entries, self._names)
         self._one_group = len({entry.group for entry in entries} - {""}) < 2
 
-    def steps(self, entries: Iterable[TraceEntry | QuietExchanges]) -> Iterable[_Step]:
+    def steps(self, entries: Iterable[TraceEntry | QuietExchanges | CoordinatorMoves]) -> Iterable[_Step]:
         for entry in entries:
             if isinstance(entry, QuietExchanges):
                 yield _Step(entry.at_ms, f"{{}}->>{_NODE}: {escape(entry.words)}", entry.client)
+                continue
+            if isinstance(entry, CoordinatorMoves):
+                yield _Step(entry.at_ms, f"note right of {_NODE}: {self._noted(entry.words)}", None)
                 continue
             event = entry.event
             at_ms = entry.since_start_ms

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, assert_never, overload
 from groupcoord.assignors import TopicPartition
 from groupcoord.core.events import AdminAction, Answered, BrokerTask, Event, Requested, TimerFired
 from groupcoord.testing.trace import file_format, mermaid, why_epoch, why_generation, why_transaction
+from groupcoord.testing.trace.coordinator_moves import CoordinatorMoves
 from groupcoord.testing.trace.events import (
     AdminActionRun,
     BrokerTaskRun,
@@ -413,11 +414,14 @@ class Trace:
         ``real``.
 
         ``short`` replaces member ids by short names: the client id, if it is unique. ``fold`` shows requests without effect in
-        one line for each client: successful heartbeats, empty fetches, and commits of offsets that are already committed.
+        one line for each client: successful heartbeats, empty fetches, and commits of offsets that are already committed; and
+        moves of coordinators without records, as when a broker fails.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         names = ShortMemberNames(self.entries() if short else ())
-        shown: Sequence[TraceEntry | QuietExchanges] = tuple(folded(entries, names)) if fold else entries
+        shown: Sequence[TraceEntry | QuietExchanges | CoordinatorMoves] = (
+            tuple(folded(entries, names)) if fold else entries
+        )
         lines = [f"({self.dropped} older entries were dropped)"] if self.dropped else []
         if limit is not None and len(shown) > limit:
             lines.append(f"({len(shown) - limit} {'lines' if fold else 'entries'} before)")

@@ -45,14 +45,30 @@ async def test_each_action_of_a_test_is_one() -> None:
         assert all(isinstance(action.event, AdminActionRun) for action in actions)
 
 
-async def test_followers_fetch_because_of_replication_and_not_of_an_administrator() -> None:
+async def test_followers_fetch_what_the_coordinator_appends_because_it_does() -> None:
     async with Cluster(topics={"orders": 1}, brokers=3, clock="manual") as kafka:
         await kafka.group("app").commit({("orders", 0): 1})
         fetched = kafka.trace.of(ReplicaFetched, topic="__consumer_offsets")
         (task,) = {cause(kafka.trace, event) for event in fetched}
         assert isinstance(task.event, BrokerTaskRun)
-        assert task.event.text() == f"replication of __consumer_offsets-{fetched.first.partition}"
+        assert task.event.text() == f"the coordinator appends to __consumer_offsets-{fetched.first.partition}"
         assert not kafka.trace.of(AdminActionRun)
+
+
+async def test_followers_fetch_a_marker_because_it_is_appended() -> None:
+    async with Cluster(topics={"orders": 1}, brokers=3, clock="manual") as kafka:
+        producer = kafka.manual_producer("app")
+        await producer.init()
+        await producer.commit_offsets("group", {("orders", 0): 1})
+        await producer.end()
+        await kafka.settle()
+        fetched = kafka.trace.of(ReplicaFetched, topic="__consumer_offsets")
+        causes = {cause(kafka.trace, event).event.text().replace(f"-{event.partition}", "") for event in fetched}
+        told = {
+            "the coordinator appends to __consumer_offsets",
+            "a transaction marker is appended to __consumer_offsets",
+        }
+        assert causes == told
 
 
 async def test_a_restart_is_one_action_for_all_that_waits() -> None:

@@ -77,7 +77,7 @@ EVENTS: list[tuple[type[Event], dict[str, Any], str]] = [
         "the join timer of g fires, 5 ms before it is due",
     ),
     (e.AdminActionRun, {"action": "unload g"}, "action: unload g"),
-    (e.BrokerTaskRun, {"task": "replication of orders-0"}, "replication of orders-0"),
+    (e.BrokerTaskRun, {"task": "the coordinator appends to orders-0"}, "the coordinator appends to orders-0"),
     (e.ServerFailed, {"error": "KeyError: 1"}, "the server fails: KeyError: 1"),
     (e.UnknownEvent, {"name": "x.Y", "told": "it was so", "fields": {}}, "it was so"),
 ]
