@@ -414,8 +414,8 @@ class Trace:
         ``real``.
 
         ``short`` replaces member ids by short names: the client id, if it is unique. ``fold`` shows requests without effect in
-        one line for each client: successful heartbeats, empty fetches, and commits of offsets that are already committed; and
-        moves of coordinators without records, as when a broker fails.
+        one line for each client (successful heartbeats, empty fetches, commits of committed offsets), and of a failure of a
+        broker only coordinators with records one by one.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         names = ShortMemberNames(self.entries() if short else ())
