@@ -414,8 +414,7 @@ class Trace:
         ``real``.
 
         ``short`` replaces member ids by short names: the client id, if it is unique. ``fold`` shows requests without effect in
-        one line for each client (successful heartbeats, empty fetches, commits of committed offsets), and of a failure of a
-        broker only coordinators with records one by one.
+        one line for each client (heartbeats, empty fetches, commits of committed offsets), and sums up idle coordinators.
         """
         entries = self.entries(since=since, until=until, group=group, transaction=transaction)
         names = ShortMemberNames(self.entries() if short else ())
