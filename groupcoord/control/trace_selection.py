@@ -11,8 +11,8 @@ from groupcoord.control.problem_documents import ProblemError, wrong_argument
 from groupcoord.core.events import Event
 from groupcoord.testing.faults.matching import suggestion
 from groupcoord.testing.trace import TraceEntry
+from groupcoord.testing.trace.events import check_fields
 from groupcoord.testing.trace.file_format import TYPES
-from groupcoord.testing.trace.trace import check_fields
 
 _NAMES = {name: kind for full, kind in TYPES.items() for name in (full, full.partition(".")[2])}
 """Event types by name, with and without the prefix of the part that defines them (``trace.ResponseSent``)."""

@@ -19,6 +19,7 @@ from groupcoord.client.option_value_parsing import assignors_of
 from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.coordinator.consumer.member_lookup import new_member_id
 from groupcoord.coordinator.group import GroupType
+from groupcoord.did_you_mean import did_you_mean
 from groupcoord.partitioners import DefaultPartitioner
 from groupcoord.protocol.apis.create_partitions import CreatePartitionsTopic
 from groupcoord.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig
@@ -316,14 +317,21 @@ class KafkaCluster(ABC):
         if not group:
             raise ValueError("a group has a name that is not empty")
         names: Sequence[str | None] = [None] * count if instance_ids is None else instance_ids
+        if isinstance(names, str):
+            raise TypeError(f"instance_ids={names!r}: the instance id of each member, such as ['worker-1', 'worker-2']")
         if len(names) != count:
             raise ValueError(f"{count} members have {len(names)} instance ids")
+        if instance_ids is not None and len(set(names)) < count:
+            raise ValueError(
+                f"instance_ids={names!r}: each member has its own, or it fences the one that had it before"
+            )
         if protocol not in ("classic", "consumer"):
             raise ValueError(f'protocol={protocol!r}: "classic", or "consumer" for a consumer group of KIP-848')
         if protocol == "consumer" and assignors is not None:
             raise ValueError("the coordinator of a consumer group assigns: remote_assignor names one of its assignors")
         if protocol == "classic" and (regex is not None or "remote_assignor" in options):
             raise ValueError('regex and remote_assignor are of consumer groups: protocol="consumer"')
+        _check_options(options, protocol)
         settings: ConsumerOptions = {**self._consumer_defaults, **options}
         new = []
         for name in names:
@@ -366,6 +374,28 @@ class KafkaCluster(ABC):
 
     @abstractmethod
     async def _wait_for_members(self, group: str, new: Sequence[AutoMember], timeout: float | None) -> None: ...
+
+
+_OF_COORDINATOR = {
+    "session_timeout_ms": "group.consumer.session.timeout.ms",
+    "heartbeat_interval_ms": "group.consumer.heartbeat.interval.ms",
+}
+"""Options of classic members, and the broker configs that have their place in consumer groups."""
+
+
+def _check_options(options: Mapping[str, object], protocol: str) -> None:
+    """Raise TypeError for an unknown option or one of a wrong type, and ValueError for one of the other protocol."""
+    for name, value in options.items():
+        if name not in ConsumerOptions.__annotations__:
+            known = list(ConsumerOptions.__annotations__)
+            hint = did_you_mean(name, known, otherwise=f"there are {', '.join(known)}")
+            raise TypeError(f"members have no option {name}; {hint}")
+        if name.endswith("_ms") and (not isinstance(value, int) or isinstance(value, bool)):
+            raise TypeError(f"{name}={value!r}: a whole number of milliseconds")
+        if protocol == "consumer" and name in _OF_COORDINATOR:
+            raise ValueError(
+                f"{name}: in a consumer group the coordinator sets it, config={{'{_OF_COORDINATOR[name]}': …}}"
+            )
 
 
 def new_partitioner() -> DefaultPartitioner:

@@ -30,6 +30,7 @@ from groupcoord.core.events import Answered, Event
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.testing.clocks import Clock
 from groupcoord.testing.in_process_transport import MemberConnection
+from groupcoord.testing.topic_settings import offsets_of
 
 TOPIC_MISSING_MS = 1_000
 """After so many milliseconds a member asks again for the metadata of a subscribed topic that does not exist."""
@@ -131,7 +132,10 @@ class AutoMember(ActionExecutor):
         self.execute_actions(self.membership.polled(self._now_ms()))
 
     def subscribe(self, *topics: str) -> None:
-        """Subscribe to other topics; the group rebalances."""
+        """Subscribe to other topics; the group rebalances. Raises TypeError, and ValueError for none."""
+        for topic in topics:
+            if not isinstance(topic, str):
+                raise TypeError(f'subscribe("orders", "payments") takes names of topics, not {topic!r}')
         self._topics = topics
         self.execute_actions(self.membership.subscribe(topics, self._now_ms()))
 
@@ -173,8 +177,8 @@ class AutoMember(ActionExecutor):
         offsets: Mapping[TopicPartition, int],
         done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
     ) -> None:
-        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition."""
-        self.consumed.update(offsets)
+        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition. Raises TypeError."""
+        self.consumed.update(offsets_of(offsets))
         self._commit(offsets, done or (lambda _: None), lambda: None)
 
     def refresh_metadata(self) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +20,7 @@ from groupcoord.broker import topic_store
 from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
-from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.cluster.cluster_core import ClusterCore
-from groupcoord.config.broker_config import as_items, load
-from groupcoord.config.listeners import LAST_PORT
 from groupcoord.coordinator.group import GroupType
 from groupcoord.core.events import Event, counted
 from groupcoord.protocol.errors import ErrorCode
@@ -41,12 +37,13 @@ from groupcoord.testing.abstract_cluster import (
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
 from groupcoord.testing.clocks import ClockMode
+from groupcoord.testing.cluster_arguments import try_out
 from groupcoord.testing.cluster_as_zookeeper_paths import registry_of
 from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
 from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
-from groupcoord.testing.engine import Engine, InProcessConnection, SeededRandomSource
+from groupcoord.testing.engine import Engine, InProcessConnection
 from groupcoord.testing.failure_report import failure_report
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.forgotten_awaits import noted
@@ -55,6 +52,7 @@ from groupcoord.testing.sync_proxy import LoopThread
 from groupcoord.testing.topic_settings import Topic, require_known_configs, topic_of, topics_of, unknown_topic
 from groupcoord.testing.trace import Trace
 from groupcoord.testing.transaction_handle import ClusterTransaction
+from groupcoord.testing.virtual_loop import VirtualTimeLoop
 from groupcoord.testing.wait_reasons import explained, wait_reasons
 
 if TYPE_CHECKING:
@@ -134,10 +132,10 @@ class Cluster(KafkaCluster):
             "port": port,
             "brokers": brokers,
             "racks": racks,
-            "features": dict(features or {}),
+            "features": {} if features is None else features,
             "data_dir": None if data_dir is None else Path(data_dir),
             "detailed_trace": detailed_trace,
-            "listeners": tuple(listeners),
+            "listeners": tuple(listeners) if isinstance(listeners, Iterable) else listeners,
         }
         try_out(self._settings)
         self._running: Engine | None = None
@@ -153,6 +151,8 @@ class Cluster(KafkaCluster):
     # From beginning to end.
 
     async def __aenter__(self) -> Self:
+        if self._settings["mode"] is ClockMode.VIRTUAL and not isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
+            raise RuntimeError('clock="virtual" is for a loop with simulated time: put @virtual_time around the test')
         engine = self._engine_class(**self._settings, run=None if self._thread is None else self._thread.call)
         engine.loop_hint = self.loop_hint
         await engine.start()
@@ -450,7 +450,7 @@ class Cluster(KafkaCluster):
         ``what`` describes the condition for the error text. ``clock.advance_until`` advances a manual clock until then.
         """
         await self._engine.waiting.until(
-            lambda: bool(condition()),
+            condition,
             what,
             lambda: explained(repr(self), wait_reasons(self._engine)),
             timeout=timeout,
@@ -549,35 +549,3 @@ class Cluster(KafkaCluster):
                 lambda: explained(handle.description().text(), wait_reasons(self._engine, group=group)),
                 timeout=timeout,
             )
-
-
-def try_out(settings: Mapping[str, Any]) -> None:
-    """Check the ``settings`` of an Engine by assembling a cluster that is thrown away. Raises TypeError and ValueError.
-
-    Its coordinator topics have one partition each: their usual 50 would take most of the time, and show no error more.
-    """
-    brokers, config = settings["brokers"], settings["config"]
-    if not isinstance(brokers, int) or isinstance(brokers, bool) or brokers < 1:
-        raise ValueError(f"brokers={brokers!r}: a cluster has a number of brokers, 1 or more")
-    if not isinstance(config, Mapping):
-        raise TypeError(f'config={config!r}: properties by their names, such as {{"group.max.size": 2}}')
-    if isinstance(settings["racks"], str):
-        raise TypeError(f"racks={settings['racks']!r}: the rack of each broker in turn, such as ['a', 'b', 'c']")
-    if not isinstance(settings["port"], int) or not 0 <= settings["port"] <= LAST_PORT:
-        raise ValueError(f"port={settings['port']!r}: a number up to {LAST_PORT}, or 0 for one that is free")
-    if settings["mode"] is ClockMode.FAST and not settings["speed"] > 0:
-        raise ValueError(f"speed={settings['speed']!r}: a clock runs at a speed above 0")
-    try:
-        loaded = load(as_items(config), dev=settings["dev"], brokers=brokers)
-        assemble(
-            replace(loaded, offsets_topic_num_partitions=1, transaction_state_log_num_partitions=1),
-            random=SeededRandomSource(0),
-            now_ms=0,
-            topics=settings["topics"].items(),
-            topic_configs=settings["topic_configs"],
-            brokers=brokers,
-            racks=settings["racks"],
-            features=settings["features"],
-        )
-    except InvalidTopicError as problem:
-        raise ValueError(f"topic {problem.topic!r}: {problem}") from None

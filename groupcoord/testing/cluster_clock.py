@@ -15,7 +15,7 @@ from groupcoord.testing.cluster_group import group_description
 from groupcoord.testing.engine import Engine
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.wait_reasons import explained, wait_reasons
-from groupcoord.testing.waiting import WaitTimeoutError
+from groupcoord.testing.waiting import WaitTimeoutError, limit_of
 
 MOST_ROUNDS = 10_000
 """If timers are due more often than that at one time, an endless loop is assumed."""
@@ -121,7 +121,7 @@ class ClusterClock:
         The clock advances by at most ``timeout`` seconds, or an hour; more is needed for what takes days, such as the expiry
         of offsets. ``what`` describes the condition for the error text. Raises ClockError, WaitTimeoutError.
         """
-        clock, limit_s = self._manual(), ADVANCE_UNTIL_S if timeout is None else timeout
+        clock, limit_s = self._manual(), ADVANCE_UNTIL_S if timeout is None else limit_of(timeout)
         start_ms = clock()
         await self._engine.settle()
         await self._go_to(start_ms + round(limit_s * 1000), condition, heartbeats=heartbeats)

@@ -135,6 +135,11 @@ class ClusterGroup(GroupHandle):
         effects = forced_actions_on_core.force_rebalance(*self._at, reason, self._engine.clock())
         await self._engine.act(effects, f"force a rebalance: {reason}")
 
+    @property
+    def coordinator(self) -> int:
+        """The id of the broker that coordinates this group: ``await kafka.broker(group.coordinator).kill()``."""
+        return self._engine.coordinator_of(self.name)
+
     async def unload_coordinator(self) -> None:
         """Unload the coordinator of this group, and of all groups of its partition, until ``load_coordinator``."""
         await self._engine.unload_coordinator(CONSUMER_OFFSETS, self.name)

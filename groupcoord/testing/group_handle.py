@@ -30,7 +30,7 @@ from groupcoord.protocol.messages import (
     OffsetDeleteResponse,
 )
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.topic_settings import require_partition
+from groupcoord.testing.topic_settings import offsets_of, require_partition, require_partitions
 
 _REBALANCING: frozenset[str] = frozenset(
     {
@@ -368,19 +368,15 @@ def assigned_by(assignment: bytes, protocol_type: str | None) -> frozenset[Topic
 
 def offset_commit(group: str, offsets: object) -> OffsetCommitRequest:
     """An OffsetCommit request for ``group`` that comes from no member. Raises TypeError and ValueError for invalid offsets."""
-    if not isinstance(offsets, Mapping):
-        raise TypeError(f'offsets={offsets!r}: offsets by their partitions, such as {{("orders", 0): 5}}')
-    if not offsets:
+    found = offsets_of(offsets)
+    if not found:
         raise ValueError('there are no offsets to commit: {("orders", 0): 5} commits 5 for orders-0')
-    _check_partitions(offsets)
-    for (topic, number), offset in offsets.items():
-        if not isinstance(offset, int) or isinstance(offset, bool):
-            raise TypeError(f"the offset of {topic}-{number} is a number, such as 5, not {offset!r}")
+    for (topic, number), offset in found.items():
         if offset < 0:
             raise ValueError(
                 f"the offset of {topic}-{number} is 0 or more, not {offset}; delete_offsets takes one away"
             )
-    return offset_commit_request(group, -1, "", None, offsets)
+    return offset_commit_request(group, -1, "", None, found)
 
 
 def offset_deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
@@ -388,7 +384,7 @@ def offset_deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetD
     found = list(partitions)
     if not found:
         raise ValueError('there are no offsets to delete: ("orders", 0) is a partition to delete that of')
-    _check_partitions(found)
+    require_partitions(found)
     topics = tuple(
         OffsetDeleteRequestTopic(
             name=topic, partitions=tuple(OffsetDeleteRequestPartition(partition_index=number) for _, number in each)
@@ -396,12 +392,3 @@ def offset_deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetD
         for topic, each in groupby(sorted(set(found)), key=lambda partition: partition[0])
     )
     return OffsetDeleteRequest(group_id=group, topics=topics)
-
-
-def _check_partitions(partitions: Iterable[object]) -> None:
-    for each in partitions:
-        match each:
-            case (str(), int()):
-                pass
-            case _:
-                raise TypeError(f'a partition is a topic and a number, such as ("orders", 0), not {each!r}')

@@ -46,6 +46,7 @@ from groupcoord.protocol.messages import (
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_request_sender import ManualRequestSender
+from groupcoord.testing.topic_settings import offsets_of
 
 
 @noted
@@ -165,7 +166,9 @@ class ManualMember:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """OffsetCommit; the result has the error code of each partition."""
-        request = offset_commit_request(self.group, self.generation, self.member_id, self.instance_id, offsets)
+        request = offset_commit_request(
+            self.group, self.generation, self.member_id, self.instance_id, offsets_of(offsets)
+        )
         return self._requests.ask(request, partition_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def leave(self, reason: str | None = None) -> "asyncio.Future[ErrorCode]":

@@ -30,6 +30,7 @@ from groupcoord.protocol.messages import ConsumerGroupHeartbeatRequest, Consumer
 from groupcoord.testing.forgotten_awaits import noted
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_request_sender import ManualRequestSender
+from groupcoord.testing.topic_settings import offsets_of
 
 
 @noted
@@ -123,7 +124,7 @@ class ManualConsumer:
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> "asyncio.Future[dict[TopicPartition, ErrorCode]]":
         """OffsetCommit with its member id and epoch; the result has the error code of each partition."""
-        request = offset_commit_request(self.group, self.epoch, self.member_id, self.instance_id, offsets)
+        request = offset_commit_request(self.group, self.epoch, self.member_id, self.instance_id, offsets_of(offsets))
         return self._requests.ask(request, partition_errors, version=OFFSET_COMMIT_BY_NAME)
 
     def vanish(self) -> None:

@@ -40,6 +40,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.testing.in_process_transport import MemberConnection
 from groupcoord.testing.manual_request_sender import ManualRequestSender
+from groupcoord.testing.topic_settings import offsets_of
 
 _TIMEOUT_MS = 30_000
 _ADD_PARTITIONS_OF_CLIENTS = 3
@@ -135,13 +136,16 @@ class ManualProducer:
     def produce(
         self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> "asyncio.Future[PartitionProduceResponse]":
-        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes.
+        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes,
+        and RuntimeError before ``init``.
 
         If it is refused, and no other batch was sent after it, the next batch has the same sequence number.
         """
         for value in values:
             require_bytes("value", value)
         require_bytes("key", key)
+        if self.producer_id < 0:
+            raise RuntimeError("produce() comes after init(): without a producer id the records are in no transaction")
         where = topic, partition
         before = self.sequences.get(where, 0)
         after = self.sequences[where] = before + len(values)
@@ -214,7 +218,7 @@ class ManualProducer:
                         for number in numbers
                     ),
                 )
-                for topic, numbers in grouped(sorted(offsets)).items()
+                for topic, numbers in grouped(sorted(offsets_of(offsets))).items()
             ),
             generation_id=generation,
             member_id=member_id,

@@ -323,7 +323,7 @@ class RemoteCluster(KafkaCluster):
         ``what`` describes the condition for the error text.
         """
         await self._waiting.until(
-            lambda: bool(condition()),
+            condition,
             what,
             lambda: "; ".join(repr(member) for member in (*self._manual_members, *self._auto_members)),
             timeout=timeout,

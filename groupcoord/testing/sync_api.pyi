@@ -86,7 +86,7 @@ class SyncAutoMember(SyncProxy):
         """Whether it has its assignment and no rebalance callback is running."""
 
     def subscribe(self, *topics: str) -> None:
-        """Subscribe to other topics; the group rebalances."""
+        """Subscribe to other topics; the group rebalances. Raises TypeError, and ValueError for none."""
 
     def leave(self, reason: str = "the test said so") -> None:
         """Commit the consumed offsets, call the rebalance listener, and leave the group."""
@@ -111,7 +111,7 @@ class SyncAutoMember(SyncProxy):
         offsets: Mapping[TopicPartition, int],
         done: Callable[[dict[TopicPartition, ErrorCode]], None] | None = None,
     ) -> None:
-        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition."""
+        """Commit ``offsets`` as this member; ``done`` is called with the error code of each partition. Raises TypeError."""
 
     def refresh_metadata(self) -> None:
         """Refresh its metadata: if it is the leader and partitions of its topics have changed, it rejoins."""
@@ -339,7 +339,8 @@ class SyncManualProducer(SyncProxy):
     def produce(
         self, topic: str, *values: bytes | None, partition: int = 0, key: bytes | None = None
     ) -> concurrent.futures.Future[PartitionProduceResponse]:
-        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes.
+        """Produce ``values`` to a partition, as one batch of the transaction. Raises TypeError for values that are not bytes,
+        and RuntimeError before ``init``.
 
         If it is refused, and no other batch was sent after it, the next batch has the same sequence number.
         """
@@ -719,6 +720,10 @@ class SyncClusterGroup(SyncGroupHandle):
         group.
         """
 
+    @property
+    def coordinator(self) -> int:
+        """The id of the broker that coordinates this group: ``await kafka.broker(group.coordinator).kill()``."""
+
     def unload_coordinator(self) -> None:
         """Unload the coordinator of this group, and of all groups of its partition, until ``load_coordinator``."""
 
@@ -778,6 +783,10 @@ class SyncClusterTransaction(SyncTransactionHandle):
 
     def description(self) -> TransactionDescription:
         """As ``describe``, without ``await``, for use in conditions."""
+
+    @property
+    def coordinator(self) -> int:
+        """The id of the broker that coordinates this transactional id."""
 
     def unload_coordinator(self) -> None:
         """Unload the coordinator of this id, and of all ids of its partition, until ``load_coordinator``."""

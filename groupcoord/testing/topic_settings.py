@@ -1,10 +1,11 @@
 """Topic, the settings of a topic in ``topics=`` and ``create_topic``, and the errors for unknown topics, partitions and
-configs."""
+configs, and for offsets that are none."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import INTERNAL
 from groupcoord.config.broker_config import as_text
 from groupcoord.config.property_definitions import TOPIC
@@ -95,3 +96,24 @@ def require_partition(topic: str, partition: int, counts: Mapping[str, int]) -> 
         raise unknown_topic(topic, counts)
     if not 0 <= partition < counts[topic]:
         raise unknown_partition(topic, partition, counts[topic])
+
+
+def require_partitions(partitions: Iterable[object]) -> None:
+    """Raise TypeError if one of ``partitions`` is not a topic and a number."""
+    for each in partitions:
+        match each:
+            case (str(), int()):
+                pass
+            case _:
+                raise TypeError(f'a partition is a topic and a number, such as ("orders", 0), not {each!r}')
+
+
+def offsets_of(offsets: object) -> Mapping[TopicPartition, int]:
+    """Returns ``offsets``. Raises TypeError if they are not numbers by partitions."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f'offsets={offsets!r}: offsets by their partitions, such as {{("orders", 0): 5}}')
+    require_partitions(offsets)
+    for (topic, number), offset in offsets.items():
+        if not isinstance(offset, int) or isinstance(offset, bool):
+            raise TypeError(f"the offset of {topic}-{number} is a number, such as 5, not {offset!r}")
+    return offsets

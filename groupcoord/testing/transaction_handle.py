@@ -249,6 +249,11 @@ class ClusterTransaction(TransactionHandle):
         effects = forced_actions_on_core.abort(self._engine.core, self.name, self._engine.clock())
         await self._engine.act(effects, f"abort the transaction of {self.name}")
 
+    @property
+    def coordinator(self) -> int:
+        """The id of the broker that coordinates this transactional id."""
+        return self._engine.coordinator_of(self.name, TRANSACTION)
+
     async def unload_coordinator(self) -> None:
         """Unload the coordinator of this id, and of all ids of its partition, until ``load_coordinator``."""
         await self._engine.unload_coordinator(TRANSACTION_STATE, self.name)

@@ -40,7 +40,8 @@ def wait_reasons(engine: Engine, *, group: str | None = None, transactional_id: 
     lines += _disturbed(engine, group, transactional_id, names)
     if transactional_id is None:
         pending = _by_scope(core.coordinator.timers.pending(), _OF_GROUPS)
-        for name in engine.group_names() if group is None else [group]:
+        # A group that no member could join is only in the trace.
+        for name in sorted({*engine.group_names(), *engine.trace.groups()}) if group is None else [group]:
             lines += _of_group(engine, name, pending.get(name, []), names)
             lines += _refused(engine, name, names)
     if group is None:

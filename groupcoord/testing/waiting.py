@@ -2,6 +2,7 @@
 WaitTimeoutError."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,6 +16,21 @@ PAUSE_S = 0.01
 
 class WaitTimeoutError(TimeoutError, AssertionError):
     """A wait timed out; the text says what was seen last."""
+
+
+def limit_of(timeout: float | None) -> float:
+    """``timeout``, in seconds, or the default. Raises TypeError if it is no number."""
+    if timeout is not None and not isinstance(timeout, int | float):
+        raise TypeError(f"timeout={timeout!r}: a number of seconds, such as 5 or 0.5")
+    return TIMEOUT_S if timeout is None else timeout
+
+
+def is_true(found: object, what: str) -> bool:
+    """Is the result of a condition true? Raises TypeError for that of an asynchronous function, which always would be."""
+    if inspect.iscoroutine(found):
+        found.close()
+        raise TypeError(f"{what}: the condition is asynchronous, and would hold at once: it is called without await")
+    return bool(found)
 
 
 class Waiting:
@@ -39,26 +55,27 @@ class Waiting:
     ) -> T:
         """Wait until ``condition`` returns a true value, and return that.
 
-        Raises WaitTimeoutError, which says ``what`` did not happen and what was ``seen`` last, and what ``condition`` raises.
+        Raises WaitTimeoutError, which says ``what`` did not happen and what was ``seen`` last, what ``condition`` raises, and
+        TypeError for a ``condition`` that is asynchronous.
         """
         self._require_own_loop()
+        limit_s = limit_of(timeout)
         found: list[T] = []
 
         def holds() -> bool:
             result = condition()
-            if result:
+            if result is not None and is_true(result, what):
                 found.append(result)
             return bool(found)
 
         if not holds():
             future = asyncio.get_running_loop().create_future()
             self._looks[future] = holds
-            limit = TIMEOUT_S if timeout is None else timeout
             try:
-                async with asyncio.timeout(limit):
+                async with asyncio.timeout(limit_s):
                     await future
             except TimeoutError:
-                raise WaitTimeoutError(f"{what}: not within {limit:g} s. {seen()}") from None
+                raise WaitTimeoutError(f"{what}: not within {limit_s:g} s. {seen()}") from None
             finally:
                 del self._looks[future]
         return found[0]
@@ -77,9 +94,9 @@ async def poll(
     Raises WaitTimeoutError, which says ``what`` did not happen and what was ``seen`` last, and what ``ask`` and ``enough``
     raise.
     """
-    loop, limit_s = asyncio.get_running_loop(), TIMEOUT_S if timeout is None else timeout
+    loop, limit_s = asyncio.get_running_loop(), limit_of(timeout)
     end_s = loop.time() + limit_s
-    while not enough(answer := await ask()):
+    while not is_true(enough(answer := await ask()), what):
         if loop.time() >= end_s:
             raise WaitTimeoutError(f"{what}: not within {limit_s:g} s. {seen(answer)}")
         await asyncio.sleep(PAUSE_S)

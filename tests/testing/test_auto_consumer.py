@@ -120,6 +120,18 @@ async def test_what_belongs_to_the_other_protocol_is_refused() -> None:
             await kafka.consumers(1, group="app", regex="ord.*")
         with pytest.raises(ValueError, match="regex and remote_assignor are of consumer groups"):
             await kafka.consumers(1, group="app", topics="orders", remote_assignor="range")
+        with pytest.raises(ValueError, match=r"session_timeout_ms: .* config=\{'group.consumer.session.timeout.ms'"):
+            await kafka.consumers(1, "app", "orders", protocol="consumer", session_timeout_ms=10_000)
+
+
+async def test_options_that_there_are_not_or_that_are_no_numbers_are_refused() -> None:
+    async with kafka_cluster() as kafka:
+        with pytest.raises(TypeError, match="no option session_timeout; did you mean session_timeout_ms"):
+            await kafka.consumers(1, "app", "orders", session_timeout=10)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="no option xyz; there are rack_id, session_timeout_ms"):
+            await kafka.consumers(1, "app", "orders", xyz=10)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="session_timeout_ms='10s': a whole number of milliseconds"):
+            await kafka.consumers(1, "app", "orders", session_timeout_ms="10s")  # type: ignore[arg-type]
 
 
 async def test_members_of_a_broker_elsewhere() -> None:

@@ -220,3 +220,19 @@ async def test_there_are_as_many_instance_ids_as_members() -> None:
     async with Cluster(topics=ORDERS, clock="manual") as kafka:
         with pytest.raises(ValueError, match="2 members have 1 instance ids"):
             await kafka.consumers(2, group="app", topics="orders", instance_ids=["one"])
+        with pytest.raises(ValueError, match="each member has its own"):
+            await kafka.consumers(2, group="app", topics="orders", instance_ids=["one", "one"])
+        with pytest.raises(TypeError, match="instance_ids='ab': the instance id of each member"):
+            await kafka.consumers(2, group="app", topics="orders", instance_ids="ab")
+
+
+async def test_offsets_and_topics_of_a_member_have_their_shapes() -> None:
+    async with Cluster(topics=ORDERS, clock="manual") as kafka:
+        (a,) = await kafka.consumers(1, group="app", topics="orders")
+        with pytest.raises(TypeError, match=r"a partition is a topic and a number, such as .*, not 'orders'"):
+            a.commit({"orders": 5})  # type: ignore[dict-item]
+        with pytest.raises(TypeError, match=r"takes names of topics, not .'orders'."):
+            a.subscribe(["orders"])  # type: ignore[arg-type]
+        for member in kafka.manual_member("app", "orders"), kafka.manual_consumer("other", "orders"):
+            with pytest.raises(TypeError, match="the offset of orders-0 is a number"):
+                member.commit({("orders", 0): "5"})  # type: ignore[dict-item]

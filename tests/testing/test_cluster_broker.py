@@ -263,8 +263,7 @@ async def test_markers_wait_for_a_partition_that_nobody_leads() -> None:
         await producer.add_partitions(("orders", 0))
         await producer.produce("orders", b"value")
         leader = leader_of(kafka, "orders")
-        coordinator = kafka.core.transactions.runtime.shard_of("payments").partition
-        if leader_of(kafka, "__transaction_state", coordinator) == leader:
+        if kafka.transaction("payments").coordinator == leader:
             await kafka.transaction("payments").move_coordinator(to=_other(leader))
         await kafka.broker(leader).stop()
         await producer.end()
@@ -524,3 +523,14 @@ async def test_a_new_coordinator_reads_what_is_behind_the_high_watermark_too() -
         log = log_of(kafka, "__consumer_offsets", partition)
         assert log.high_watermark < log.log_end_offset
         assert await kafka.group("app").committed("orders", 0) == 5
+
+
+async def test_the_coordinator_of_a_group_is_a_broker_that_can_be_killed() -> None:
+    async with gc.Cluster(brokers=3, clock="manual", topics={"orders": 1}) as kafka:
+        (member,) = await kafka.consumers(1, group="app", topics="orders")
+        group = kafka.group("app")
+        before = group.coordinator
+        await kafka.broker(before).kill()
+        await kafka.clock.advance_until(lambda: group.coordinator != before)
+        await kafka.clock.advance(5)
+        assert (member.is_stable, member.generation) == (True, 1)

@@ -181,3 +181,11 @@ def test_the_same_steps_without_asyncio() -> None:
         producer.epoch += 1
         assert producer.end().result().error_code == E.PRODUCER_FENCED
         assert producer.sequences == {T0: 1}
+
+
+@pytest.mark.asyncio
+async def test_records_before_a_producer_id_would_be_in_no_transaction() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        producer = kafka.manual_producer("billing")
+        with pytest.raises(RuntimeError, match=r"produce\(\) comes after init\(\)"):
+            producer.produce("orders", b"1")

@@ -129,3 +129,10 @@ async def test_unmodified_clients_on_simulated_time() -> None:
         assert isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
     assert await kafka.group("app").state() == "Empty"
     assert (await kafka.group("mine").describe()).members
+
+
+@pytest.mark.asyncio
+async def test_a_virtual_clock_needs_a_loop_with_simulated_time() -> None:
+    with pytest.raises(RuntimeError, match="put @virtual_time around the test"):
+        async with Cluster(clock="virtual"):
+            pass

@@ -249,3 +249,9 @@ async def test_a_topic_that_members_subscribe_to_and_that_is_not_there(
         )
         await kafka.create_topic("ordres")
         assert "subscribes" not in await waited_in_vain(kafka)
+
+
+async def test_members_that_were_refused_before_there_was_a_group() -> None:
+    async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
+        with pytest.raises(WaitTimeoutError, match=r"group app did not take app-1 .* UNSUPPORTED_ASSIGNOR"):
+            await kafka.consumers(1, "app", "orders", protocol="consumer", remote_assignor="sticky", timeout=5)

@@ -55,3 +55,16 @@ async def test_until_the_answer_is_enough() -> None:
     assert await poll(ask, lambda answer: answer == 2, "it should be 2", str) == 2
     with pytest.raises(WaitTimeoutError, match=r"it should be 0: not within 0 s\. It was 3"):
         await poll(ask, lambda answer: answer == 0, "it should be 0", lambda answer: f"It was {answer}", timeout=0)
+
+
+async def test_an_asynchronous_condition_does_not_hold_at_once() -> None:
+    async def condition() -> bool:
+        return False
+
+    with pytest.raises(TypeError, match="it should happen: the condition is asynchronous"):
+        await Waiting().until(condition, "it should happen", lambda: "")  # type: ignore[unused-coroutine]
+
+
+async def test_a_timeout_is_a_number() -> None:
+    with pytest.raises(TypeError, match="timeout='5s': a number of seconds"):
+        await Waiting().until(lambda: None, "it should happen", lambda: "", timeout="5s")  # type: ignore[arg-type]

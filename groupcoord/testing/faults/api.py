@@ -27,7 +27,7 @@ from groupcoord.testing.faults.rule import Rule, RuleBuilder, broker_problems
 from groupcoord.testing.faults.rule_file import NamedRule
 from groupcoord.testing.faults.rulebook import ActiveRule, HeldRequest, Rulebook
 from groupcoord.testing.forgotten_awaits import noted
-from groupcoord.testing.waiting import TIMEOUT_S, WaitTimeoutError
+from groupcoord.testing.waiting import WaitTimeoutError, limit_of
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class AsyncRule(_RuleOfFaults):
         ``timeout`` is in seconds of the event loop.
         """
         self._faults.require_own_loop()
-        timeout_s = TIMEOUT_S if timeout is None else timeout
+        timeout_s = limit_of(timeout)
         with self._until_acted(count, timeout_s) as reached:
             await _done(reached, timeout_s)
 
@@ -103,7 +103,7 @@ class SyncRule(_RuleOfFaults):
 
         ``timeout`` is in real seconds.
         """
-        timeout_s = TIMEOUT_S if timeout is None else timeout
+        timeout_s = limit_of(timeout)
         with self._until_acted(count, timeout_s) as reached:
             reached.result(timeout_s)
 
@@ -142,7 +142,7 @@ class HoldRule(_Holding, AsyncRule):
         ``timeout`` is in seconds of the event loop.
         """
         self._faults.require_own_loop()
-        timeout_s = TIMEOUT_S if timeout is None else timeout
+        timeout_s = limit_of(timeout)
         with self._until_held(count, timeout_s) as reached:
             await _done(reached, timeout_s)
         return self.waiting
@@ -156,7 +156,7 @@ class SyncHoldRule(_Holding, SyncRule):
 
         ``timeout`` is in real seconds.
         """
-        timeout_s = TIMEOUT_S if timeout is None else timeout
+        timeout_s = limit_of(timeout)
         with self._until_held(count, timeout_s) as reached:
             reached.result(timeout_s)
         return self.waiting

@@ -1,7 +1,9 @@
 """TraceEntry, and the trace's own event types: connections, requests and responses, timers, actions and tasks,
 appended records."""
 
-from collections.abc import Mapping
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -314,3 +316,22 @@ class TraceEntry:
 
     def __repr__(self) -> str:
         return f"<TraceEntry {self.text()}>"
+
+
+def check_fields(kind: type[Event], names: Sequence[str]) -> None:
+    """Raises TypeError, which suggests similar names, if no event of ``kind`` has a field of one of ``names``."""
+    if not (isinstance(kind, type) and issubclass(kind, Event)):
+        raise TypeError(f"{kind!r} is no type of events, such as events.MemberRemoved")
+    known = sorted(_fields(kind))
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "."
+            raise TypeError(f"{kind.__name__} has no field {name!r}{hint} It has {', '.join(known)}.")
+
+
+def _fields(kind: type[Event]) -> set[str]:
+    fields = {field.name for field in dataclasses.fields(kind)}
+    for narrower in kind.__subclasses__():
+        fields |= _fields(narrower)
+    return fields

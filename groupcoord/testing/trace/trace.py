@@ -1,8 +1,6 @@
 """Trace, all events of a cluster in order, with their causes, to query, print, draw, explain and save; and Selection, the
 result of a query."""
 
-import dataclasses
-import difflib
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -27,6 +25,7 @@ from groupcoord.testing.trace.events import (
     ResponseSent,
     TimerExpired,
     TraceEntry,
+    check_fields,
 )
 from groupcoord.testing.trace.folding import QuietExchanges, folded
 from groupcoord.testing.trace.generation_history import GenerationHistory, groups_of
@@ -158,23 +157,6 @@ class Selection(Sequence[E_co], Generic[E_co]):
             elif actual != wanted:
                 differences.append(f"{name} is {actual!r}, not {wanted!r}")
         return differences
-
-
-def check_fields(kind: type[Event], names: Sequence[str]) -> None:
-    """Raises TypeError, which suggests similar names, if no event of ``kind`` has a field of one of ``names``."""
-    known = sorted(_fields(kind))
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise TypeError(f"{kind.__name__} has no field {name!r}{hint} It has {', '.join(known)}.")
-
-
-def _fields(kind: type[Event]) -> set[str]:
-    fields = {field.name for field in dataclasses.fields(kind)}
-    for narrower in kind.__subclasses__():
-        fields |= _fields(narrower)
-    return fields
 
 
 def _value(value: Any) -> str:
@@ -390,7 +372,7 @@ class Trace:
     def of(self, kind: type[Any] = Event, /, **match: Any) -> Selection[Any]:
         """The events of ``kind`` whose fields have the values in ``match``; a callable value is a predicate.
 
-        Raises TypeError for an unknown field.
+        Raises TypeError for an unknown field or type.
         """
         check_fields(kind, tuple(match))
         return Selection(self.entries(), kind, match, self.dropped_of(kind))

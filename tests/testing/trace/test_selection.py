@@ -153,3 +153,8 @@ def test_what_was_dropped_cannot_be_denied() -> None:
 def test_it_is_a_sequence() -> None:
     chosen: Selection[StateChanged] = trace(moved("g", "Stable")).of(StateChanged)
     assert list(reversed(chosen)) == [chosen[0]]
+
+
+def test_a_name_is_no_type_of_events() -> None:
+    with pytest.raises(TypeError, match=r"'MemberRemoved' is no type of events, such as events\.MemberRemoved"):
+        Trace().of("MemberRemoved")  # type: ignore[call-overload]
