@@ -10,8 +10,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``cluster``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = """\
-Show a running cluster of groupcoord or Kafka (tree). All other commands show or change the brokers of a cluster that
-groupcoord serve --control runs."""
+Show a running cluster of groupcoord or Kafka (tree). All other commands show
+or change the brokers of a cluster that groupcoord serve --control runs."""
     parser.epilog = """\
   groupcoord cluster tree
   groupcoord cluster tree /brokers/ids --bootstrap localhost:9092 --watch

@@ -415,7 +415,9 @@ class Cluster(KafkaCluster):
         InProcessConnection(self._engine, "cluster").ask(request, hear, version=version, broker_id=broker_id)
         response = await answer
         if response is None:
-            raise ConnectionResetError(f"{type(request).__name__}: the broker is down, or closed the connection")
+            stopped = "the cluster is stopped, by stop() or the end of its block"
+            why = "the broker is down, or closed the connection" if self._engine.is_up else stopped
+            raise ConnectionResetError(f"{type(request).__name__}: {why}")
         return response
 
     # Groups.
