@@ -140,7 +140,7 @@ class KafkaCluster(ABC):
         bytes, and ValueError for an unknown topic or partition, or if the broker refuses them.
         """
         given = records_of(values, records, key, partition)
-        leaders, now_ms = await self._leaders(topic), self._now_ms()
+        leaders, now_ms = await self.leaders(topic), self._now_ms()
         sent: dict[int, RecordMetadata] = {}
         for leader, batches in batches_of(given, topic, leaders, self._partitioner):
             request = produce_request(batches, now_ms)
@@ -173,8 +173,9 @@ class KafkaCluster(ABC):
         """Wait until ``records`` returns at least ``count``; returns them."""
 
     @abstractmethod
-    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
-        """The leader of each partition. Raises ValueError if there is no such topic."""
+    async def leaders(self, topic: str) -> Mapping[int, int | None]:
+        """The id of the broker that leads each partition of ``topic``; None where nobody does. Raises ValueError for an unknown
+        topic."""
 
     @abstractmethod
     async def _ask_broker(self, broker_id: int, request: Any, *, newest: int) -> Any:

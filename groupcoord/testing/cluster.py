@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from groupcoord.broker import topic_store
+from groupcoord.broker.leader_election_and_isr import NO_LEADER
 from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
@@ -388,8 +389,11 @@ class Cluster(KafkaCluster):
         )
         return self._records(topic, partition, isolation)
 
-    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
-        return dict(enumerate(self._topic(topic).metadata.leaders))
+    async def leaders(self, topic: str) -> Mapping[int, int | None]:
+        """The id of the broker that leads each partition of ``topic``; None where nobody does. Raises ValueError for an unknown
+        topic."""
+        leaders = self._topic(topic).metadata.leaders
+        return {number: None if leader == NO_LEADER else leader for number, leader in enumerate(leaders)}
 
     def _topic(self, name: str) -> topic_store.Topic:
         found = self.core.broker.topics.get(name)

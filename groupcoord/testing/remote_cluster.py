@@ -224,7 +224,9 @@ class RemoteCluster(KafkaCluster):
             timeout=timeout,
         )
 
-    async def _leaders(self, topic: str) -> Mapping[int, int | None]:
+    async def leaders(self, topic: str) -> Mapping[int, int | None]:
+        """The id of the broker that leads each partition of ``topic``; None where nobody does. Raises ValueError for an unknown
+        topic."""
         count = await self._count(topic)
         await self._cluster.refresh((topic,))
         places = {number: self._cluster.leader_of((topic, number)) for number in range(count)}

@@ -864,6 +864,11 @@ class SyncKafkaCluster(SyncContext):
     ) -> list[ConsumerRecord]:
         """Wait until ``records`` returns at least ``count``; returns them."""
 
+    def leaders(self, topic: str) -> Mapping[int, int | None]:
+        """The id of the broker that leads each partition of ``topic``; None where nobody does. Raises ValueError for an unknown
+        topic.
+        """
+
     def group(self, name: str) -> SyncGroupHandle:
         """The group of that name, whether it exists or not."""
 

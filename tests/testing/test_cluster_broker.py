@@ -534,3 +534,18 @@ async def test_the_coordinator_of_a_group_is_a_broker_that_can_be_killed() -> No
         await kafka.clock.advance_until(lambda: group.coordinator != before)
         await kafka.clock.advance(5)
         assert (member.is_stable, member.generation) == (True, 1)
+
+
+async def test_the_leaders_of_a_topic_are_brokers_that_can_be_killed() -> None:
+    async with gc.Cluster(brokers=3, clock="manual", topics={"orders": 3}) as kafka:
+        before = await kafka.leaders("orders")
+        lost = before[0]
+        assert lost is not None
+        await kafka.broker(lost).kill()
+        await kafka.clock.advance(15)
+        gone = {number: None if leader == lost else leader for number, leader in before.items()}
+        assert await kafka.leaders("orders") == gone  # each partition has one replica
+        with pytest.raises(ValueError, match="orders-0 has no leader at present: nothing can be written there"):
+            await kafka.produce("orders", b"x")
+        with pytest.raises(ValueError, match="there is no topic 'order'; did you mean 'orders'"):
+            await kafka.leaders("order")
