@@ -419,7 +419,7 @@ class Cluster(KafkaCluster):
         InProcessConnection(self._engine, "cluster").ask(request, hear, version=version, broker_id=broker_id)
         response = await answer
         if response is None:
-            stopped = "the cluster is stopped, by stop() or the end of its block"
+            stopped = "the cluster was stopped or reset, or its block has ended"
             why = "the broker is down, or closed the connection" if self._engine.is_up else stopped
             raise ConnectionResetError(f"{type(request).__name__}: {why}")
         return response

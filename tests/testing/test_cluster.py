@@ -332,5 +332,5 @@ async def test_topics_grow_and_go() -> None:
         assert await kafka.group("app").offsets() == {}
         await kafka.create_topic("orders")
         await kafka.stop()
-        with pytest.raises(ConnectionResetError, match=r"DeleteTopicsRequest: the cluster is stopped, by stop\(\)"):
+        with pytest.raises(ConnectionResetError, match="DeleteTopicsRequest: the cluster was stopped"):
             await kafka.delete_topic("orders")
