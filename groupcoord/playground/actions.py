@@ -93,19 +93,20 @@ class Actions:
         remote_assignor: Literal["uniform", "range"] | None = None,
         instance_id: str | None = None,
         name: str | None = None,
-        session_timeout_ms: int = 45_000,
+        session_timeout_ms: int | None = None,
         max_poll_interval_ms: int = 300_000,
         auto_commit: bool = True,
     ) -> None:
         """Start a consumer, which joins the group.
 
-        ``assignors`` are for the classic protocol (partition.assignment.strategy; range unless given), ``remote_assignor`` is
-        for the ``consumer`` protocol (KIP-848). With an ``instance_id`` it is a static member (KIP-345).
+        ``assignors`` (partition.assignment.strategy; range unless given) and ``session_timeout_ms`` (45,000) are for the classic
+        protocol, ``remote_assignor`` is for the ``consumer`` protocol (KIP-848). With an ``instance_id`` it is a static member
+        (KIP-345).
         """
         if len(self.members) >= MOST_MEMBERS:
             raise ActionError(f"there are {MOST_MEMBERS} members already, and a playground has no more")
         self._require_new(name)
-        options: dict[str, Any] = {} if remote_assignor is None else {"remote_assignor": remote_assignor}
+        options: dict[str, Any] = {"remote_assignor": remote_assignor, "session_timeout_ms": session_timeout_ms}
         self._cluster.next_name = name
         (member,) = await self._cluster.consumers(
             1,
@@ -114,10 +115,9 @@ class Actions:
             protocol=protocol,
             assignors=assignors,
             instance_ids=None if instance_id is None else [instance_id],
-            session_timeout_ms=session_timeout_ms,
             max_poll_interval_ms=max_poll_interval_ms,
             auto_commit=auto_commit,
-            **options,
+            **{name: value for name, value in options.items() if value is not None},
         )
         offered = [] if protocol == "consumer" else assignors or ["range"]
         self.members[member.client_id] = MemberProcess(member, protocol, offered)
