@@ -99,8 +99,8 @@ class Actions:
     ) -> None:
         """Start a consumer, which joins the group.
 
-        ``assignors`` (partition.assignment.strategy; range unless given) and ``session_timeout_ms`` (45,000) are for the classic
-        protocol, ``remote_assignor`` is for the ``consumer`` protocol (KIP-848). With an ``instance_id`` it is a static member
+        ``assignors`` (partition.assignment.strategy; range unless given) and ``session_timeout_ms`` (45,000) are of the classic
+        protocol, ``remote_assignor`` is of the ``consumer`` protocol (KIP-848). With an ``instance_id`` it is a static member
         (KIP-345).
         """
         if len(self.members) >= MOST_MEMBERS:
