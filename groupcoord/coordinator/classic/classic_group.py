@@ -166,8 +166,6 @@ class ClassicGroup(RebalancingGroup):
         """See Group."""
         for member in self.members.values():
             self.restart_session(ctx, member)
-        if self.state is GroupState.PREPARING_REBALANCE:
-            self._schedule_join(ctx)
         if self.pending_sync_members:
             self._schedule_sync(ctx)
 
@@ -187,11 +185,16 @@ class ClassicGroup(RebalancingGroup):
         self._cancel_sessions()
         ctx.emit(GroupRemoved, group=self.group_id, reason=reason)
 
+    def on_upgraded(self) -> None:
+        """A consumer group takes the place of this one. The timer of the join phase keeps running, as in Kafka: it is about the
+        group of this id, which may be a classic one again by then."""
+        self.timers.cancel(self.sync_key)
+        self._cancel_sessions()
+
     def cancel_timers(self) -> None:
         """See Group."""
         self.timers.cancel(self.join_key)
-        self.timers.cancel(self.sync_key)
-        self._cancel_sessions()
+        self.on_upgraded()
 
     def _cancel_sessions(self) -> None:
         for member_id in (*self.members, *self.pending_join_members):

@@ -109,6 +109,8 @@ class RebalancingGroup(ClassicGroupMembers):
             self.pending_sync_members.clear()
             self.protocol_name = None
             self.subscribed_topics = self.compute_subscribed_topics()
+            if self.state is GroupState.EMPTY:
+                raise UnexpectedBrokerError("the join phase that ended was that of an earlier group of this id")
             self.transition_to(ctx, GroupState.EMPTY)
             return CoordinatorResult(records=(self.metadata_record({}),), replay_records=False)
         try:
@@ -305,8 +307,8 @@ class RebalancingGroup(ClassicGroupMembers):
         self.timers.schedule(self.join_key, ctx.now_ms + max(self.rebalance_timeout_ms, 1), self._join_timed_out)
 
     def _join_timed_out(self, ctx: HandlerContext) -> CoordinatorResult:
-        """As in Kafka, the timer is about the group of this id: this one may have become a consumer group before an assignment
-        that could not be stored started its last rebalance."""
+        """As in Kafka, the timer is about the group of this id: this one may have become a consumer group, and that a classic
+        group again, which loses its dynamic members then."""
         group = self.context.groups.get(self.group_id)
         if not isinstance(group, RebalancingGroup):
             return EMPTY_RESULT

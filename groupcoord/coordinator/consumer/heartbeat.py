@@ -146,12 +146,12 @@ def _group(
         return made, []
     if group.is_empty:
         written += group.tombstones()
-        group.cancel_timers()
+        group.on_upgraded()
         return made, []
     migration.require_upgrade(group)
     records_of_all, members = migration.upgraded(ctx, group, made)
     written += records_of_all
-    group.cancel_timers()
+    group.on_upgraded()
     return made, members
 
 

@@ -154,3 +154,37 @@ def classic_members_are_late_in_a_group_that_changes_its_type_twice(s: Story) ->
     admin.looks_at(group)
     for member in (m, n, o):
         member.heartbeats()
+
+
+@story(settings=CONSUMERS, sections=["848 12"], lasts_ms=6000)
+def the_join_phase_of_a_classic_group_ends_after_two_changes_of_its_type(s: Story) -> None:
+    """A consumer upgrades a group in its join phase, and the group is a classic one again when that phase times out: with
+    members, of which the dynamic ones are removed, or without, and then a generation is passed over."""
+    topics, admin = [s.topic_name("nowhere")], Watcher(s, "admin")
+    for suffix in ("replaced", "emptied"):
+        group = s.group(suffix)
+        m, n = (Member(s, each, group_id=group, offers=offers(*topics), rebalance_ms=1500) for each in "mn")
+        m.enters()
+        m.syncs({})
+        n.enters_parked()
+        a = Consumer(s, "a", group_id=group, topics=topics, assignor="range", instance="i")
+        a.joins()
+        n.is_answered()
+        n.leaves()
+        a.heartbeats()
+        b = Member(s, "b", group_id=group, offers=offers(*topics), rebalance_ms=1500)
+        if suffix == "replaced":
+            b.instance = "i"
+            b.joins(does="joins in the place of the consumer")
+        else:
+            m.leaves()
+            a.leaves()
+            b.asks_for_an_id()
+        admin.describes(group)
+        s.wait(2000, "longer than the rebalance timeout")
+        admin.describes(group)
+        m.heartbeats()
+        b.heartbeats()
+        b.joins()
+        b.syncs({})
+        admin.describes(group)

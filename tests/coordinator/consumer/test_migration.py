@@ -253,6 +253,37 @@ def test_an_assignment_that_could_not_be_stored_does_not_end_the_group_that_a_co
         w.reload()
 
 
+@pytest.mark.parametrize("emptied", [False, True])
+def test_the_join_phase_ends_after_the_group_has_changed_its_type_twice(*, emptied: bool) -> None:
+    """As in Kafka (``completeClassicGroupJoin``): the classic group of this id loses its dynamic members then, or passes over a
+    generation if it has no members."""
+    w = ConsumerWorld(topics={"t": 2})
+    m, n = (w.classic(name, rebalance_ms=5_000) for name in "mn")
+    w.joined(m, n)
+    for member in (m, n):
+        member.sync({m: assigned({"t": [0]}), n: assigned({"t": [1]})})
+    assert (m if m.leads else n).join().parked
+    a = w.consumer("a", instance="i")
+    assert a.join().error is OK
+    if emptied:
+        for member in (m, n, a):
+            member.leave()
+        b = w.classic("b")
+        b.join()
+    else:
+        b = w.classic("b", instance="i")
+        assert b.join().error is OK
+    assert w.group.state == ("Empty" if emptied else "Stable")
+    w.advance(4_999)
+    assert len(w.group.members) == (0 if emptied else 3)
+    w.advance(1)
+    assert list(w.group.members) == ([] if emptied else [b.member_id])
+    assert w.group.state == ("Empty" if emptied else "Stable")
+    again = b.join()
+    w.advance(w.config.group_initial_rebalance_delay_ms)
+    assert (again.error, again.answer.generation_id) == (OK, 2 if emptied else 3)
+
+
 # --- to a classic group
 
 
