@@ -68,6 +68,17 @@ def test_a_partition_too_many() -> None:
         assign_uniform(spec(HOMOGENEOUS, **members, c=MemberSubscription(topic_ids=[TWO], assigned={TWO: [0]})))
 
 
+@pytest.mark.parametrize("partition", [-1, 2])
+def test_uniform_fails_over_a_partition_that_does_not_exist(partition: int) -> None:
+    """A leader of the classic protocol may have given it to a member."""
+    members = {
+        "a": MemberSubscription(topic_ids=[TWO], assigned={TWO: [0, partition]}),
+        "b": MemberSubscription(topic_ids=[ONE]),
+    }
+    with pytest.raises(PartitionAssignorError, match=f"a has partition {partition} of 2"):
+        assign_uniform(spec(HETEROGENEOUS, **members))
+
+
 def test_range_puts_static_members_first() -> None:
     members = {"a": MemberSubscription(topic_ids=[ONE]), "z": MemberSubscription(topic_ids=[ONE], instance_id="i")}
     assert assign_range(spec(HOMOGENEOUS, **members)) == {"z": {ONE: range(2)}, "a": {ONE: range(2, 4)}}

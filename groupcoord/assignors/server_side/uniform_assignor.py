@@ -200,6 +200,10 @@ class _HeterogeneousBuilder:
                 self._loads[number] += len(partitions)
                 owners = self._owners[topic_id]
                 for partition in partitions:
+                    if not 0 <= partition < len(owners):  # Kafka fails with an ArrayIndexOutOfBoundsException
+                        raise PartitionAssignorError(
+                            f"{member_id} has partition {partition} of {len(owners)} of {topic_id}"
+                        )
                     owners[partition] = number
 
     def _give_out(self) -> None:

@@ -141,6 +141,20 @@ def classic_groups_in_every_state_meet_a_consumer(s: Story) -> None:
     admin.looks_at(s.group("static"))
 
 
+@story(settings=CONSUMERS, sections=["848 12.1"])
+def a_leader_has_given_partitions_that_do_not_exist(s: Story) -> None:
+    """The uniform assignor fails over them where members subscribe to different topics; the group stays a classic one."""
+    stage, admin = Stagehand(s), Watcher(s, "admin")
+    topics, _ = topics_with_ids(s, stage, orders=2)
+    for suffix, share in (("after", [0, 2]), ("before", [0, -1]), ("far", [2**31 - 1])):
+        group = s.group(suffix)
+        (m,) = classic_group(s, group, topics, "m", shares=[share])
+        a = Consumer(s, "a", group_id=group, topics=[*topics, "nowhere"], assignor="uniform")
+        a.joins()
+        admin.looks_at(group)
+        m.heartbeats()
+
+
 @story(settings=CONSUMERS, sections=["848 12.2"])
 def a_consumer_group_becomes_a_classic_group(s: Story) -> None:
     """The last consumer leaves; the classic members rejoin and continue."""
