@@ -494,9 +494,9 @@ class ClusterCore:
         return 0 if topic is None else topic.metadata.partitions[partition].leader_epoch
 
     def _topics_deleted(self, ctx: HandlerContext, topics: Iterable[Topic]) -> None:
-        names = [topic.name for topic in topics]
-        self.coordinator.topics_deleted(ctx, names)
-        if TRANSACTION_STATE in names:
+        deleted = {topic.name: topic.topic_id for topic in topics}
+        self.coordinator.topics_deleted(ctx, deleted)
+        if TRANSACTION_STATE in deleted:
             self.transactions.runtime.topic_deleted(ctx)
 
     def _create_coordinators_topic(self, topic: str | None, now_ms: int) -> None:

@@ -5,9 +5,10 @@ Source: ``GroupCoordinatorService``. It has no I/O and no clock: the same reques
 random ids give the same responses and records.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from groupcoord.config.broker_config import BrokerConfig
 from groupcoord.coordinator import group_admin
@@ -156,13 +157,13 @@ class GroupCoordinator:
         """When the next timer is due (ms), or None."""
         return self.timers.next_deadline()
 
-    def topics_deleted(self, ctx: HandlerContext, names: Iterable[str]) -> None:
-        """Topics were deleted: remove the offsets committed for them and, with ``__consumer_offsets``, all groups."""
-        gone = frozenset(names)
-        if OFFSETS_TOPIC in gone:
+    def topics_deleted(self, ctx: HandlerContext, topics: Mapping[str, UUID]) -> None:
+        """Topics, with their ids by name, were deleted: remove the offsets committed for them and, with
+        ``__consumer_offsets``, all groups."""
+        if OFFSETS_TOPIC in topics:
             self.runtime.topic_deleted(ctx)
         for shard in self.shards:
-            shard.run(ctx, lambda machine: removal.topics_deleted(machine, gone))
+            shard.run(ctx, lambda machine: removal.topics_deleted(machine, topics))
 
     def shard_of(self, group_id: str) -> RuntimeShard:
         """The shard that ``group_id`` belongs to, by the hash of its name."""

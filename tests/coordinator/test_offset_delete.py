@@ -154,6 +154,17 @@ def test_with_a_topic_go_its_offsets_in_every_group() -> None:
     assert str(removed[0].cause) == "topic t is deleted"
 
 
+def test_the_offsets_of_an_earlier_topic_of_that_name_stay() -> None:
+    """As in Kafka: the coordinator had not heard that it was deleted and created again."""
+    world = World()
+    world.commit({("t", 0): 1})
+    world.topics.delete("t")
+    world.topics.create("t", 2)
+    world.commit({("t", 1): 2})
+    world.delete_topic("t")
+    assert world.fetch() == {("t", 0): 1}
+
+
 def test_a_topic_without_offsets_leaves_no_trace() -> None:
     world = World()
     world.commit({("t", 0): 1})

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
+from uuid import UUID
 
 from groupcoord.coordinator.classic.classic_group import ClassicGroup
 from groupcoord.coordinator.group import ConsumerGroupConfig
@@ -356,15 +357,16 @@ class World:
 
     def delete_topic(self, name: str) -> None:
         """The data plane deletes a topic."""
+        deleted = {name: self.topics.ids[name]}
         self.topics.delete(name)
         ctx = HandlerContext(self.now_ms, AdminAction(f"topic {name} is deleted"))
-        self.coordinator.topics_deleted(ctx, [name])
+        self.coordinator.topics_deleted(ctx, deleted)
         self.carry_out(ctx.effects)
 
     def unload(self) -> None:
         """The topic of groups and offsets is deleted; ``topics.create("__consumer_offsets", 50)`` brings it back."""
         ctx = HandlerContext(self.now_ms, AdminAction("__consumer_offsets is deleted"))
-        self.coordinator.topics_deleted(ctx, ["__consumer_offsets"])
+        self.coordinator.topics_deleted(ctx, {"__consumer_offsets": UUID(int=50)})
         self.carry_out(ctx.effects)
 
     # --- looking

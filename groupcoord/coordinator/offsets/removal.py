@@ -3,7 +3,8 @@
 Sources: ``OffsetMetadataManager.deleteOffsets``, ``cleanupExpiredOffsets``, ``GroupCoordinatorShard.cleanupGroupMetadata``.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from groupcoord.coordinator import records
 from groupcoord.coordinator.error_mapping import emit_refusal, response_error
@@ -82,15 +83,19 @@ def _failed(ctx: HandlerContext, call: Call, _request: OffsetDeleteRequest, erro
     ctx.reply(call, OffsetDeleteResponse(error_code=response_error(error), topics=()))
 
 
-def topics_deleted(machine: GroupCoordinatorShard, names: Collection[str]) -> CoordinatorResult:
-    """Remove the offsets of deleted topics from every group, and from open transactions."""
+def topics_deleted(machine: GroupCoordinatorShard, deleted: Mapping[str, UUID]) -> CoordinatorResult:
+    """Remove the offsets of deleted topics, given with their ids, from every group, and from open transactions.
+
+    An offset that was committed for an earlier topic of that name stays (``OffsetMetadataManager.onTopicsDeleted``).
+    """
     doomed: list[OffsetKey] = []
     for group in machine.offsets.groups():
         for topic, partitions in machine.offsets.of_group(group):
-            if topic in names:
-                doomed += ((group, topic, index) for index, _ in partitions)
+            if topic in deleted:
+                ids = None, deleted[topic]
+                doomed += ((group, topic, index) for index, committed in partitions if committed.topic_id in ids)
     for pending in machine.pending_offsets.by_producer():
-        doomed += (key for key in pending if key[1] in names)
+        doomed += (key for key in pending if key[1] in deleted)  # they never have ids
     result = tombstones(doomed, "their topic was deleted")
     result.is_atomic = False
     return result
