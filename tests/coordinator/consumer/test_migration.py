@@ -266,8 +266,8 @@ def test_the_join_phase_ends_after_the_group_has_changed_its_type_twice(*, empti
     a = w.consumer("a", instance="i")
     assert a.join().error is OK
     if emptied:
-        for member in (m, n, a):
-            member.leave()
+        for leaver in (m, n, a):
+            leaver.leave()
         b = w.classic("b")
         b.join()
     else:
