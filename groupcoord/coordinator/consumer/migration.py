@@ -93,8 +93,6 @@ def upgraded(
     if group.protocol_name is None:
         raise UnexpectedBrokerError(f"group {group.group_id} has no protocol yet")
     topics, generation = group.context.topics, group.generation_id
-    targets: dict[str, Target] = {}
-    members: list[ConsumerMember] = []
     for member in group.members.values():
         try:
             target = _assigned_by_leader(member.assignment, topics)
@@ -109,8 +107,12 @@ def upgraded(
                 "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor "
                 "before re-attempting the upgrade.",
             ) from problem
-        targets[member.member_id] = target
-        members.append(
+        for topic_id, partitions in target.items():
+            if any(made.partition_epoch(topic_id, partition) != FREE for partition in partitions):
+                raise UnexpectedBrokerError(f"the leader gave a partition of {topic_id} to two members")
+        made.targets.put(member.member_id, target)
+        made.members.put(
+            member.member_id,
             ConsumerMember(
                 member_id=member.member_id,
                 member_epoch=generation,
@@ -128,14 +130,8 @@ def upgraded(
                         ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols
                     ),
                 ),
-            )
+            ),
         )
-    for member_made in members:
-        for topic_id, partitions in targets[member_made.member_id].items():
-            if any(made.partition_epoch(topic_id, partition) != FREE for partition in partitions):
-                raise UnexpectedBrokerError(f"the leader gave a partition of {topic_id} to two members")
-        made.members.put(member_made.member_id, member_made)
-        made.targets.put(member_made.member_id, targets[member_made.member_id])
     made.set_epochs(group=generation, assignment=generation, metadata_hash=topics.group_hash(made.counts.topics()))
     in_order = [member for _, member in made.members.in_order()]
     group_id, epochs = group.group_id, made.epochs

@@ -155,6 +155,31 @@ def a_leader_has_given_partitions_that_do_not_exist(s: Story) -> None:
         m.heartbeats()
 
 
+@story(settings=CONSUMERS, sections=["848 12.1"])
+def the_first_member_that_cannot_be_upgraded_decides(s: Story) -> None:
+    """Two members were given the same partition, the metadata of a third cannot be read: which error a consumer gets goes by
+    their order."""
+    stage, admin = Stagehand(s), Watcher(s, "admin")
+    topics, _ = topics_with_ids(s, stage, orders=2)
+    for suffix, broken_one in (("last", range(8, 16)), ("first", range(4))):
+        group = s.group(suffix)
+        m, n, o = (Member(s, each, group_id=group, offers=offers(*topics)) for each in "mno")
+        o.offers = {"range": b"x"}
+        admin.describes(group)
+        for member, buckets in ((m, range(4, 6)), (n, range(6, 8)), (o, broken_one)):
+            member.gets_an_id_in(buckets)
+        m.joins()
+        n.joins_parked()
+        o.joins_parked()
+        m.joins(does="rejoins")
+        n.is_answered()
+        o.is_answered()
+        m.syncs({each: assignment({topics[0]: [0]}) for each in (m, n)})
+        a = Consumer(s, "a", group_id=group, topics=topics, assignor="range")
+        a.joins()
+        admin.looks_at(group)
+
+
 @story(settings=CONSUMERS, sections=["848 12.2"])
 def a_consumer_group_becomes_a_classic_group(s: Story) -> None:
     """The last consumer leaves; the classic members rejoin and continue."""

@@ -175,6 +175,20 @@ def test_a_leader_that_gave_a_partition_twice() -> None:
     assert m.heartbeat().error is OK
 
 
+@pytest.mark.parametrize("broken", ["first", "last"])
+def test_the_first_member_that_cannot_be_upgraded_decides(broken: str) -> None:
+    """As in Kafka, which converts a member completely before the next (``ConsumerGroup.fromClassicGroup``)."""
+    w = ConsumerWorld()
+    members = [w.classic(name) for name in "mno"]
+    w.joined(*members)
+    in_order = [next(each for each in members if each.member_id == member_id) for member_id in w.group.members]
+    unreadable = in_order.pop(0 if broken == "first" else -1)
+    gives: dict[Member | str, bytes] = {each: assigned({"t": [0]}) for each in in_order} | {unreadable: b"x"}
+    for member in members:
+        member.sync(gives if member.leads else {})
+    assert w.consumer().join().error is (NOT_FOUND if broken == "first" else ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 def test_a_leader_that_gave_nothing_and_topics_that_are_gone() -> None:
     w = ConsumerWorld(topics={"t": 2, "u": 2})
     m, n = w.classic("m"), w.classic("n", "t", "u")
