@@ -183,7 +183,8 @@ def test_the_first_member_that_cannot_be_upgraded_decides(broken: str) -> None:
     w.joined(*members)
     in_order = [next(each for each in members if each.member_id == member_id) for member_id in w.group.members]
     unreadable = in_order.pop(0 if broken == "first" else -1)
-    gives: dict[Member | str, bytes] = {each: assigned({"t": [0]}) for each in in_order} | {unreadable: b"x"}
+    gives: dict[Member | str, bytes] = {each: assigned({"t": [0]}) for each in in_order}
+    gives[unreadable] = b"x"
     for member in members:
         member.sync(gives if member.leads else {})
     assert w.consumer().join().error is (NOT_FOUND if broken == "first" else ErrorCode.UNKNOWN_SERVER_ERROR)
