@@ -148,3 +148,7 @@ def test_a_member_has_nothing_from_a_response_on_a_connection_that_was_reset() -
 def test_a_static_member_that_left_for_now_when_it_had_partitions_to_give_back_is_in_no_hurry() -> None:
     """Its rebalance timer ends without a consequence; its session timer runs."""
     run(plan_from_seed(941069, options=CONSUMER_OPTIONS, keep=(3, 4)))
+
+
+def test_of_a_group_whose_first_records_are_never_stored_nothing_is_loaded() -> None:
+    run(plan_from_seed(9910021, options=CONSUMER_OPTIONS, keep=(0, 1)))

@@ -6,7 +6,11 @@ from typing import Any, TypeAlias
 from groupcoord.assignors import read_assignment, read_subscription
 from groupcoord.cluster.coordinator_partition_writer import STORE, AppendDecision
 from groupcoord.coordinator.consumer.consumer_group import ConsumerGroup
-from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import ConsumerGroupState, GroupSnapshot
+from groupcoord.coordinator.consumer.consumer_group_members_and_epochs import (
+    ConsumerGroupState,
+    Epochs,
+    GroupSnapshot,
+)
 from groupcoord.coordinator.consumer.consumer_group_sessions import REBALANCE, SESSION
 from groupcoord.coordinator.consumer.member import AWAY_EPOCH, MemberState
 from groupcoord.coordinator.events import GroupMigrated, GroupRemoved
@@ -21,6 +25,8 @@ from groupcoord.simulation.plan import SimulationPlan
 MAX_HEARTBEATS = 12
 """In a group without faults every member is reconciled after at most so many heartbeats; see BoundedReconciliation."""
 
+_NOTHING = GroupSnapshot(Epochs(), [], {})
+"""What is stored of a new group while its first records are appended."""
 _Held: TypeAlias = frozenset[tuple[uuid.UUID, int]]
 _HEARTBEATS = frozenset({ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT})
 
@@ -240,7 +246,7 @@ class ConsumerReplay(ConsumerGroupInvariant):
 
     def coordinator_unloading(self) -> None:
         """Remember the stored state, which is expected after loading."""
-        self._expected = self.stored
+        self._expected = None if self.stored == _NOTHING else self.stored
 
     def coordinator_loaded(self) -> None:
         before, after = self._expected, self.stored
