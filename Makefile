@@ -6,8 +6,8 @@ export KAFKA_VERSION ?= 4.3.1
 # What runs without the tracer of coverage: it starts processes, or computes for long on lines that other tests reach, or is about
 # what is not measured. Single tests are marked with untraced.
 WITHOUT_COVERAGE := tests/cli tests/conformance tests/pipeline tests/real_kafka tests/reliability tests/scenarios \
-  $(addprefix tests/,test_readme.py test_pytest_scopes.py test_pytest_plugin.py assignors/test_digests.py client/test_docs.py \
-  control/test_docs.py testing/test_transactions_disturbed.py)
+  $(addprefix tests/,test_readme.py assignors/test_digests.py client/test_docs.py control/test_docs.py \
+  testing/test_transactions_disturbed.py)
 # Only these have tests with clients; to import all the others would take each worker 7 s.
 CLIENT_TESTS = tests/clients $(shell grep -rl --include='test_*.py' 'mark\.clients' tests)
 # `make kafka-versions` is about another one: the newest of Kafka 3, unless told.

@@ -111,11 +111,11 @@ def _ids(brokers: tuple[int, ...]) -> str:
 
 async def _falls_out(told: _Told) -> None:
     slow = told.followers[0]
-    await told.act(ClusterBroker.stop_copying, slow, "copies nothing from now on")
+    await told.act(ClusterBroker.pause_replication, slow, "does not replicate from now on")
     await told.write("espresso", -1)
     await told.pass_time(30)
     await told.write("lungo", -1)
-    await told.act(ClusterBroker.copy_again, slow, "copies again")
+    await told.act(ClusterBroker.resume_replication, slow, "replicates again")
 
 
 def _leader_dies(acks: int) -> Callable[[_Told], Awaitable[None]]:
@@ -123,11 +123,11 @@ def _leader_dies(acks: int) -> Callable[[_Told], Awaitable[None]]:
         await told.write("espresso", -1)
         old, followers = told.leader, told.followers
         for follower in followers:
-            await told.act(ClusterBroker.stop_copying, follower, "copies nothing from now on")
+            await told.act(ClusterBroker.pause_replication, follower, "does not replicate from now on")
         await told.write("lungo", acks)
         await told.act(ClusterBroker.kill, old, "dies")
         for follower in followers:
-            await told.act(ClusterBroker.copy_again, follower, "copies again")
+            await told.act(ClusterBroker.resume_replication, follower, "replicates again")
         await told.pass_time(9)
         await told.act(ClusterBroker.start, old, "starts again")
 
@@ -136,14 +136,14 @@ def _leader_dies(acks: int) -> Callable[[_Told], Awaitable[None]]:
 
 async def _unclean(told: _Told) -> None:
     slow, other = told.followers
-    await told.act(ClusterBroker.stop_copying, slow, "copies nothing from now on")
+    await told.act(ClusterBroker.pause_replication, slow, "does not replicate from now on")
     await told.write("espresso", -1)
     await told.pass_time(30)
     await told.act(ClusterBroker.kill, other, "dies")
     await told.pass_time(9)
     old = told.leader
     await told.act(ClusterBroker.kill, old, "dies")
-    await told.act(ClusterBroker.copy_again, slow, "copies again")
+    await told.act(ClusterBroker.resume_replication, slow, "replicates again")
     await told.pass_time(9)
     await told.act(ClusterBroker.start, old, "starts again")
 

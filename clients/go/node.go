@@ -16,8 +16,8 @@ type NodeState struct {
 	// Registered: the controller knows it, fenced or not.
 	Registered bool `json:"registered"`
 	// CutOffFrom are the ids of other brokers, "clients" and "controller".
-	CutOffFrom []string `json:"cut_off_from"`
-	Copying    bool     `json:"copying"`
+	CutOffFrom  []string `json:"cut_off_from"`
+	Replicating bool     `json:"replicating"`
 	// SlowDiskMs is the delay of each of its appends; 0: none.
 	SlowDiskMs int  `json:"slow_disk_ms"`
 	LostDisk   bool `json:"lost_disk"`
@@ -93,11 +93,11 @@ func (n *Node) Resume() NodeState { return n.act("resume") }
 // Start starts the broker again; after Kill it has to wait until its old session has expired.
 func (n *Node) Start() NodeState { return n.act("start") }
 
-// StopCopying stops the broker's replication from leaders until CopyAgain.
-func (n *Node) StopCopying() NodeState { return n.act("stop-copying") }
+// PauseReplication pauses the broker's replication from leaders until ResumeReplication.
+func (n *Node) PauseReplication() NodeState { return n.act("pause-replication") }
 
-// CopyAgain resumes the broker's replication from leaders.
-func (n *Node) CopyAgain() NodeState { return n.act("copy-again") }
+// ResumeReplication resumes the broker's replication from leaders.
+func (n *Node) ResumeReplication() NodeState { return n.act("resume-replication") }
 
 // CutOff cuts the network between the broker and a peer: the id of another broker, "clients" or "controller".
 func (n *Node) CutOff(peer string) NodeState { return n.act("cut-off?peer=" + url.QueryEscape(peer)) }

@@ -29,7 +29,7 @@ class BrokerCondition:
     """It is registered with the controller, fenced or not."""
     cut_off_from: tuple[Peer, ...]
     """The other ends of cut connections: broker ids, ``clients`` and ``controller``."""
-    is_copying: bool
+    is_replicating: bool
     """It replicates from leaders, if it runs and reaches them."""
     slow_disk_ms: int
     """The delay of each of its appends; 0: none."""
@@ -41,8 +41,8 @@ class BrokerCondition:
         if self.is_fenced:
             said.append("fenced" if self.is_registered else "not registered")
         said += [f"cut off from {named(peer)}" for peer in self.cut_off_from]
-        if not self.is_copying:
-            said.append("copies nothing")
+        if not self.is_replicating:
+            said.append("replication paused")
         if self.slow_disk_ms:
             said.append(f"slow disk: {self.slow_disk_ms} ms for each append")
         if self.lost_disk:

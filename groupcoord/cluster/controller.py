@@ -62,7 +62,7 @@ class ClusterController:
         self.disks = broker.disks
         """The slow disks."""
         self._states = dict.fromkeys(broker.cluster.ids, BrokerState.RUNNING)
-        self._not_copying: set[int] = set()
+        self._replication_paused: set[int] = set()
         self.cuts = NetworkCuts()
         """The network cuts."""
         self._reassigning: dict[tuple[Topic, int], None] = {}
@@ -124,7 +124,7 @@ class ClusterController:
             is_fenced=broker_id in self._cluster.fenced,
             is_registered=self.is_registered(broker_id),
             cut_off_from=tuple(cut_off_from),
-            is_copying=broker_id not in self._not_copying,
+            is_replicating=broker_id not in self._replication_paused,
             slow_disk_ms=self.disks.delay_ms(broker_id),
             lost_disk=broker_id in self._without_disk,
         )
@@ -221,19 +221,19 @@ class ClusterController:
         if self._states[broker_id] is BrokerState.STARTING:
             self._register(ctx, broker_id)
 
-    def stop_copying(self, ctx: HandlerContext, broker_id: int) -> None:
+    def pause_replication(self, ctx: HandlerContext, broker_id: int) -> None:
         """Stop replication to a broker; it leaves the ISR after ``replica.lag.time.max.ms``."""
         self._require_known(broker_id)
         self.is_eventful = True
-        self._not_copying.add(broker_id)
-        ctx.emit(BrokerStateChanged, broker=broker_id, state="copying nothing")
+        self._replication_paused.add(broker_id)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="not replicating")
         self._lag.cannot_copy(broker_id, ctx.now_ms)
 
-    def copy_again(self, ctx: HandlerContext, broker_id: int) -> None:
+    def resume_replication(self, ctx: HandlerContext, broker_id: int) -> None:
         """Resume replication to a broker, which catches up at once."""
         self._require_known(broker_id)
-        self._not_copying.discard(broker_id)
-        ctx.emit(BrokerStateChanged, broker=broker_id, state="copying again")
+        self._replication_paused.discard(broker_id)
+        ctx.emit(BrokerStateChanged, broker=broker_id, state="replicating again")
         self._copies_again(broker_id)
         self._catch_up(ctx)
 
@@ -526,7 +526,7 @@ class ClusterController:
     def _can_copy(self, follower: int, leader: int) -> bool:
         """Can a follower replicate from a leader?"""
         absent = self._cluster.not_running
-        if follower in absent or leader in absent or follower in self._not_copying:
+        if follower in absent or leader in absent or follower in self._replication_paused:
             return False
         return not self.cuts.is_cut(follower, leader)
 
@@ -590,7 +590,7 @@ class ClusterController:
 
     def _copies_again(self, broker_id: int) -> None:
         """A follower is no longer lagging if it can replicate from all others."""
-        if not self.cuts.touches(broker_id) and broker_id not in self._not_copying:
+        if not self.cuts.touches(broker_id) and broker_id not in self._replication_paused:
             self._lag.can_copy(broker_id)
 
     def _drop_from_isr(self, ctx: HandlerContext, topic: Topic, partition: int, lagging: Collection[int]) -> None:

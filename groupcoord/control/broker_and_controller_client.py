@@ -41,13 +41,13 @@ class ControlledNode:
         """Start the broker again; after ``kill`` it has to wait until its old session has expired."""
         return self._act("start")
 
-    def stop_copying(self) -> Node:
-        """Stop the broker's replication from leaders until ``copy_again``."""
-        return self._act("stop-copying")
+    def pause_replication(self) -> Node:
+        """Pause the broker's replication from leaders until ``resume_replication``."""
+        return self._act("pause-replication")
 
-    def copy_again(self) -> Node:
+    def resume_replication(self) -> Node:
         """Resume the broker's replication from leaders."""
-        return self._act("copy-again")
+        return self._act("resume-replication")
 
     def cut_off(self, peer: int | str) -> Node:
         """Cut the network between the broker and another one (its id), ``"clients"`` or the ``"controller"``."""

@@ -16,7 +16,7 @@ class Node(Broker):
     )
     registered: bool = Field(description="the controller knows it, fenced or not")
     cut_off_from: list[str] = Field(description="the ids of other brokers, `clients` and `controller`")
-    copying: bool = Field(description="it replicates from leaders, provided that it runs and reaches them")
+    replicating: bool = Field(description="it replicates from leaders, provided that it runs and reaches them")
     slow_disk_ms: int = Field(description="how long each of its appends is delayed: milliseconds; 0: not at all")
     lost_disk: bool = Field(description="its data was deleted, and it was not started since")
     condition: str = Field(

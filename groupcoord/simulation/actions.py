@@ -35,7 +35,7 @@ class ActionKind(enum.Enum):
     STOP_BROKER = "broker {broker} is shut down cleanly, and is started again {time} later"
     LOSE_DISK = "broker {broker} is killed, if it runs, loses its disk, and is started again {time} later"
     PAUSE_BROKER = "broker {broker} is suspended for {time}: its connections stay open, and it sends nothing"
-    STOP_COPYING = "broker {broker} does not replicate from leaders for {time}"
+    PAUSE_REPLICATION = "broker {broker} does not replicate from leaders for {time}"
     CUT_BROKERS = "the network between broker {broker} and the next broker is cut for {time}"
     CUT_CONTROLLER = "the network between broker {broker} and the controller is cut for {time}"
 
@@ -61,7 +61,7 @@ FAILURES = frozenset(
         ActionKind.STOP_BROKER,
         ActionKind.LOSE_DISK,
         ActionKind.PAUSE_BROKER,
-        ActionKind.STOP_COPYING,
+        ActionKind.PAUSE_REPLICATION,
         ActionKind.CUT_BROKERS,
         ActionKind.CUT_CONTROLLER,
     }

@@ -19,10 +19,10 @@ _BREAKS: dict[ActionKind, _Act] = {
     ActionKind.KILL_BROKER: ClusterController.kill,
     ActionKind.STOP_BROKER: ClusterController.stop,
     ActionKind.PAUSE_BROKER: ClusterController.pause,
-    ActionKind.STOP_COPYING: ClusterController.stop_copying,
+    ActionKind.PAUSE_REPLICATION: ClusterController.pause_replication,
 }
 _CUTS = frozenset({ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER})
-_STAYS_IN_SYNC = frozenset({ActionKind.STOP_COPYING, ActionKind.CUT_BROKERS})
+_STAYS_IN_SYNC = frozenset({ActionKind.PAUSE_REPLICATION, ActionKind.CUT_BROKERS})
 """Failures after which a leader still runs and reaches the controller."""
 _CLOSES_CONNECTIONS = frozenset({ActionKind.KILL_BROKER, ActionKind.STOP_BROKER})
 
@@ -85,8 +85,8 @@ class BrokerFailures:
 
     def mend(self, kind: ActionKind, broker_id: int) -> None:
         """End the failure ``kind`` of a broker."""
-        if kind is ActionKind.STOP_COPYING:
-            self._act(ClusterController.copy_again, broker_id)
+        if kind is ActionKind.PAUSE_REPLICATION:
+            self._act(ClusterController.resume_replication, broker_id)
         elif kind in _CUTS:
             with contextlib.suppress(
                 ValueError

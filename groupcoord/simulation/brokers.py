@@ -397,7 +397,7 @@ class SimulatedBrokers:
         if self.cluster.controller.is_eventful:
             for broker_id in self.ids:
                 self.failures.revive(broker_id)
-                for kind in (ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER, ActionKind.STOP_COPYING):
+                for kind in (ActionKind.CUT_BROKERS, ActionKind.CUT_CONTROLLER, ActionKind.PAUSE_REPLICATION):
                     self.failures.mend(kind, broker_id)
 
     def _gate(self, append: Append, now_ms: int, /) -> AppendDecision:

@@ -86,7 +86,7 @@ def _alone_in_sync(original: Any) -> Any:
 
 _BEHIND = dataclasses.replace(
     FAILURE_OPTIONS,
-    kinds=(ActionKind.KILL_BROKER, ActionKind.STOP_COPYING),
+    kinds=(ActionKind.KILL_BROKER, ActionKind.PAUSE_REPLICATION),
     actions=(40, 40),
     spell_ms=15_000,
     failures_ms=(5_000, 12_000),
@@ -180,7 +180,7 @@ REPLICATION_DEFECTS = (
         "out-of-sync-for-ever",
         "A follower whose replication resumes never returns to the ISR.",
         "replicas-converge",
-        [Patch(ClusterController, "copy_again", return_none)],
+        [Patch(ClusterController, "resume_replication", return_none)],
         _BEHIND,
         first_seed=1,
     ),

@@ -111,17 +111,17 @@ class ClusterBroker:
             raise ValueError(f"broker {self.id} is not registered")
         await self._engine.change_broker(self.id, "unregister", ClusterController.unregister)
 
-    async def stop_copying(self) -> None:
-        """Stop its replication from leaders until ``copy_again``, as of a follower that is too slow.
+    async def pause_replication(self) -> None:
+        """Pause its replication from leaders until ``resume_replication``, as of a follower that is too slow.
 
         The high watermark stays at its log end offset, and acks=all waits, until it is removed from the ISR after
         ``replica.lag.time.max.ms`` (30 s unless configured).
         """
-        await self._engine.change_broker(self.id, "stop copying at", ClusterController.stop_copying)
+        await self._engine.change_broker(self.id, "pause the replication of", ClusterController.pause_replication)
 
-    async def copy_again(self) -> None:
+    async def resume_replication(self) -> None:
         """Resume its replication from leaders: it catches up, and is in sync again."""
-        await self._engine.change_broker(self.id, "copy again at", ClusterController.copy_again)
+        await self._engine.change_broker(self.id, "resume the replication of", ClusterController.resume_replication)
 
     async def slow_disk(self, seconds: float) -> None:
         """Delay each of its appends by so many seconds of the cluster's time from now on; 0 ends that.

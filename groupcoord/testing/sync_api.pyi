@@ -522,14 +522,14 @@ class SyncClusterBroker(SyncProxy):
         A broker that runs goes on, unknown to all others: it leads nothing until it is stopped and started again.
         """
 
-    def stop_copying(self) -> None:
-        """Stop its replication from leaders until ``copy_again``, as of a follower that is too slow.
+    def pause_replication(self) -> None:
+        """Pause its replication from leaders until ``resume_replication``, as of a follower that is too slow.
 
         The high watermark stays at its log end offset, and acks=all waits, until it is removed from the ISR after
         ``replica.lag.time.max.ms`` (30 s unless configured).
         """
 
-    def copy_again(self) -> None:
+    def resume_replication(self) -> None:
         """Resume its replication from leaders: it catches up, and is in sync again."""
 
     def slow_disk(self, seconds: float) -> None:

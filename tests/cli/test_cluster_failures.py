@@ -37,8 +37,8 @@ def test_brokers_are_acted_on_and_listed(server: Serving, capsys: pytest.Capture
 
     assert does("pause", "3") == "broker 3 at paused"
     assert does("resume", "3") == "broker 3 at running"
-    assert does("stop-copying", "3") == "broker 3 at running, copies nothing"
-    assert does("copy-again", "3") == "broker 3 at running"
+    assert does("pause-replication", "3") == "broker 3 at running, replication paused"
+    assert does("resume-replication", "3") == "broker 3 at running"
     assert does("cut-off", "3", "controller") == "broker 3 at running, cut off from the controller"
     assert does("reconnect", "3", "controller") == "broker 3 at running"
     assert does("slow-disk", "3", "0.5") == "broker 3 at running, slow disk: 500 ms for each append"

@@ -83,7 +83,7 @@ async def test_a_reassignment_waits_for_a_paused_broker() -> None:
 async def test_a_topic_that_is_deleted_is_not_reassigned_any_more() -> None:
     async with trio() as kafka:
         await create(kafka, "orders", 1)
-        await kafka.broker(3).stop_copying()
+        await kafka.broker(3).pause_replication()
         await move(kafka, "orders", (3,))
         await kafka.ask_broker(
             1, DeleteTopicsRequest(topics=(DeleteTopicState(name="orders"),), timeout_ms=1), version=6
@@ -96,7 +96,7 @@ async def test_a_topic_that_is_deleted_is_not_reassigned_any_more() -> None:
 async def test_a_reassignment_whose_old_replicas_are_not_in_sync_is_cancelled_only_uncleanly(unclean: bool) -> None:
     async with trio(unclean_leader_election_enable=unclean) as kafka:
         await create(kafka, "orders", 1)
-        await kafka.broker(3).stop_copying()
+        await kafka.broker(3).pause_replication()
         await move(kafka, "orders", (2, 3))
         await kafka.broker(1).stop()
         assert (state(kafka, "orders").isr, state(kafka, "orders").leader) == ((2,), 2)
@@ -110,7 +110,7 @@ async def test_a_new_replica_that_has_copied_nothing_and_leads_has_lost_all() ->
     async with trio(unclean_leader_election_enable=True) as kafka:
         await create(kafka, "orders", 1)
         await kafka.produce("orders", b"espresso")
-        await kafka.broker(2).stop_copying()
+        await kafka.broker(2).pause_replication()
         await move(kafka, "orders", (2,))
         await kafka.broker(1).stop()
         assert state(kafka, "orders").leader == 2

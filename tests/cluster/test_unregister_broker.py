@@ -198,7 +198,7 @@ async def test_the_size_of_a_copy_that_is_behind_is_that_of_what_it_has() -> Non
         await kafka.produce("orders", b"a")
         await kafka.clock.advance(2)
         await kafka.produce("orders", b"b")
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         writing = asyncio.ensure_future(kafka.produce("orders", b"c"))
         await kafka.settle()
 
@@ -211,6 +211,6 @@ async def test_the_size_of_a_copy_that_is_behind_is_that_of_what_it_has() -> Non
         assert len(kafka.core.broker.topics["orders"].partitions[0].segments) == 2
         assert await size(slow) == 2 * SIZE_OF_A_RECORD
         assert await size(leader) == 3 * SIZE_OF_A_RECORD
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         await writing
         assert await size(slow) == 3 * SIZE_OF_A_RECORD

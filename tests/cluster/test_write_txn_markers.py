@@ -55,10 +55,10 @@ async def outcome(asked: "asyncio.Task[Any]") -> str:
 async def test_a_marker_is_written_when_all_replicas_in_sync_have_it() -> None:
     async with trio() as kafka:
         slow = kafka.broker(replicas(kafka)[1][0])
-        await slow.stop_copying()
+        await slow.pause_replication()
         first, second = await mark(kafka), await mark(kafka)
         assert (first.done(), end(kafka)) == (False, 2)
-        await slow.copy_again()
+        await slow.resume_replication()
         assert (await outcome(first), await outcome(second)) == ("NONE", "NONE")
         await kafka.clock.advance(REQUEST_TIMEOUT_S)
         assert await outcome(await mark(kafka)) == "NONE"
@@ -67,11 +67,11 @@ async def test_a_marker_is_written_when_all_replicas_in_sync_have_it() -> None:
 async def test_a_marker_waits_no_longer_than_requests_between_brokers() -> None:
     async with trio() as kafka:
         slow = kafka.broker(replicas(kafka)[1][0])
-        await slow.stop_copying()
+        await slow.pause_replication()
         asked = await mark(kafka)
         await kafka.clock.advance(REQUEST_TIMEOUT_S)
         assert (await outcome(asked), end(kafka)) == ("REQUEST_TIMED_OUT", 1)
-        await slow.copy_again()
+        await slow.resume_replication()
         assert await outcome(await mark(kafka)) == "NONE"
 
 
@@ -85,13 +85,13 @@ async def test_a_transaction_is_complete_when_its_markers_are_where_the_next_lea
             leader, followers = replicas(kafka)
         await done(lambda: producer.produce("orders", b"paid"))
         for each in followers:
-            await kafka.broker(each).stop_copying()
+            await kafka.broker(each).pause_replication()
         await done(producer.end)
         assert (await billing.state(), end(kafka), await kafka.records("orders")) == ("PrepareCommit", 2, [])
         await kafka.broker(leader).kill()
         await kafka.clock.advance(SESSION_S)
         for each in followers:
-            await kafka.broker(each).copy_again()
+            await kafka.broker(each).resume_replication()
         await kafka.clock.advance(1)
         await billing.wait_committed()
         assert [record.value for record in await kafka.records("orders")] == [b"paid"]

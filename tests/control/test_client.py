@@ -123,8 +123,8 @@ def test_a_broker_of_the_cluster(control: ControlClient) -> None:
     node = control.node(2)
     assert (node.stop().fenced, node.start().state) == (True, "running")
     assert (node.pause().state, node.resume().state) == ("paused", "running")
-    node.stop_copying()
-    assert not node.copy_again().fenced
+    node.pause_replication()
+    assert not node.resume_replication().fenced
     node.kill()
     control.clock.advance(9)
     assert node.wait_fenced(timeout=60).state == "stopped"

@@ -78,13 +78,13 @@ async def test_a_broker_that_pauses_goes_on(trio: Control) -> None:
 
 async def test_what_is_written_waits_for_a_broker_that_copies_nothing(trio: Control) -> None:
     node = await leader(trio) % 3 + 1
-    assert (await trio.post(f"/nodes/{node}/stop-copying"))["state"] == "running"
+    assert (await trio.post(f"/nodes/{node}/pause-replication"))["state"] == "running"
     records = {"records": [{"value": "an espresso", "partition": 0}]}
     writing = asyncio.ensure_future(trio.post("/topics/orders/records", records, 201))
     while not (await trio.get("/topics/orders"))["partitions"][0]["log_end_offset"]:
         await trio.kafka.settle()
     assert not writing.done()
-    await trio.post(f"/nodes/{node}/copy-again")
+    await trio.post(f"/nodes/{node}/resume-replication")
     assert (await writing)[0]["offset"] == 0
 
 
@@ -112,16 +112,16 @@ async def test_what_is_no_time_for_an_append_is_said(trio: Control, seconds: str
 async def test_all_that_was_done_to_brokers_is_listed(trio: Control) -> None:
     await trio.post("/nodes/2/cut-off", peer=3)
     await trio.post("/nodes/2/cut-off", peer="controller")
-    await trio.post("/nodes/2/stop-copying")
+    await trio.post("/nodes/2/pause-replication")
     await trio.post("/nodes/2/slow-disk", seconds=2)
     for verb in ("kill", "lose-disk", "unregister"):
         await trio.post(f"/nodes/1/{verb}")
     await trio.post("/nodes/3/cut-off", peer="clients")
     first, second, third = await trio.get("/nodes")
     assert (first["condition"], first["registered"]) == ("stopped, not registered, lost its disk", False)
-    assert (second["cut_off_from"], second["copying"], second["slow_disk_ms"]) == (["3", "controller"], False, 2000)
+    assert (second["cut_off_from"], second["replicating"], second["slow_disk_ms"]) == (["3", "controller"], False, 2000)
     assert second["condition"] == (
-        "running, cut off from broker 3, cut off from the controller, copies nothing, slow disk: 2000 ms for each append"
+        "running, cut off from broker 3, cut off from the controller, replication paused, slow disk: 2000 ms for each append"
     )
     assert third["condition"] == "running, cut off from broker 2, cut off from the clients"
     assert [each.condition for each in trio.kafka.brokers.values()] == [
@@ -131,7 +131,7 @@ async def test_all_that_was_done_to_brokers_is_listed(trio: Control) -> None:
     await trio.post("/nodes/1/start")
     await trio.post("/nodes/2/reconnect", peer=3)
     await trio.post("/nodes/2/reconnect", peer="controller")
-    await trio.post("/nodes/2/copy-again")
+    await trio.post("/nodes/2/resume-replication")
     await trio.post("/nodes/2/slow-disk", seconds=0)
     await trio.post("/nodes/3/reconnect", peer="clients")
     assert [each["condition"] for each in await trio.get("/nodes")] == ["running"] * 3

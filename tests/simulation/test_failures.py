@@ -153,7 +153,7 @@ def test_the_last_broker_with_a_disk_goes_on_until_the_controller_knows_that_a_b
 
 
 def test_a_follower_that_copies_nothing_is_out_of_the_isr_and_comes_back() -> None:
-    text = run(plan_with(fails(ActionKind.STOP_COPYING, 2, 20_000, 25_000)))
+    text = run(plan_with(fails(ActionKind.PAUSE_REPLICATION, 2, 20_000, 25_000)))
     assert "in sync of shipments-0: 1, 3 (before" in text
 
 

@@ -154,11 +154,11 @@ def test_a_leader_that_died_with_a_tail_of_its_own_gives_it_up_when_all_start_ag
         others = [broker for broker in (1, 2, 3) if broker != first]
         kafka.produce("orders", b"shared")
         for broker in others:
-            kafka.broker(broker).stop_copying()
+            kafka.broker(broker).pause_replication()
         written_by_leader(kafka, b"tail", b"of", b"its", b"own")
         kafka.broker(first).kill()
         for broker in others:
-            kafka.broker(broker).copy_again()
+            kafka.broker(broker).resume_replication()
         kafka.clock.advance(10)
         kafka.produce("orders", b"after")
         assert b"tail" in in_file(tmp_path, first)
@@ -312,7 +312,7 @@ def test_a_reassignment_goes_on_where_it_was(tmp_path: Path) -> None:
         kafka.produce("orders", b"first")
         (before,) = state(kafka).replicas
         after = before % 3 + 1
-        kafka.broker(after).stop_copying()
+        kafka.broker(after).pause_replication()
         partition = ReassignablePartition(partition_index=0, replicas=(after,))
         topics = (ReassignableTopic(name="orders", partitions=(partition,)),)
         kafka.ask_broker(1, AlterPartitionReassignmentsRequest(topics=topics), version=1)

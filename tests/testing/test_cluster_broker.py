@@ -155,21 +155,21 @@ async def test_a_starting_broker_can_be_killed_again() -> None:
 async def test_acks_all_waits_for_a_follower_that_is_behind_until_it_is_out_of_the_isr() -> None:
     async with trio(orders=1) as kafka:
         slow = followers_of(kafka, "orders")[0]
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         asked = await produce(kafka, timeout_ms=60_000)
         assert (asked.done(), log_of(kafka, "orders").high_watermark, await kafka.records("orders")) == (False, 0, [])
         await kafka.clock.advance(LAG_S)
         assert outcome(await asked) == ("NONE", 0)
         assert len(await kafka.records("orders")) == 1
         assert slow not in kafka.trace.of(IsrChanged, topic="orders").last.isr
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         assert slow in kafka.trace.of(IsrChanged, topic="orders").last.isr
 
 
 async def test_a_follower_that_has_everything_stays_in_sync_however_long_it_copies_nothing() -> None:
     async with trio(orders=1) as kafka:
         slow = followers_of(kafka, "orders")[0]
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         await kafka.clock.advance(2 * LAG_S)
         kafka.trace.of(IsrChanged).none()
         asked = await produce(kafka, timeout_ms=60_000)
@@ -179,21 +179,21 @@ async def test_a_follower_that_has_everything_stays_in_sync_however_long_it_copi
 
 async def test_acks_all_times_out_and_acks_1_does_not_wait() -> None:
     async with trio(orders=1) as kafka:
-        await kafka.broker(followers_of(kafka, "orders")[0]).stop_copying()
+        await kafka.broker(followers_of(kafka, "orders")[0]).pause_replication()
         asked = await produce(kafka, timeout_ms=2000)
         assert outcome(await (await produce(kafka, acks=1))) == ("NONE", 1)
         await kafka.clock.advance(2)
         assert outcome(await asked) == ("REQUEST_TIMED_OUT", 0)
-        await kafka.broker(followers_of(kafka, "orders")[0]).copy_again()
+        await kafka.broker(followers_of(kafka, "orders")[0]).resume_replication()
         assert len(await kafka.records("orders")) == 2
 
 
 async def test_a_follower_that_catches_up_completes_what_waits_for_it() -> None:
     async with trio(orders=1) as kafka:
         slow = kafka.broker(followers_of(kafka, "orders")[0])
-        await slow.stop_copying()
+        await slow.pause_replication()
         first, second = await produce(kafka), await produce(kafka)
-        await slow.copy_again()
+        await slow.resume_replication()
         assert [outcome(await each) for each in (first, second)] == [("NONE", 0), ("NONE", 1)]
 
 
@@ -202,10 +202,10 @@ async def test_an_answer_that_nobody_waits_for_any_more_keeps_no_other_back() ->
     asyncio.get_running_loop().set_exception_handler(lambda _loop, problem: problems.append(problem))
     async with trio(orders=1) as kafka:
         slow = kafka.broker(followers_of(kafka, "orders")[0])
-        await slow.stop_copying()
+        await slow.pause_replication()
         first, second = await produce(kafka), await produce(kafka)
         first.cancel()
-        await slow.copy_again()
+        await slow.resume_replication()
         await kafka.settle()
         assert (problems, second.done()) == ([], True)
 
@@ -216,7 +216,7 @@ async def test_what_only_the_leader_has_is_lost_with_it() -> None:
         assert outcome(await (await produce(kafka))) == ("NONE", 0)
         followers = followers_of(kafka, "orders")
         for follower in followers:
-            await kafka.broker(follower).stop_copying()
+            await kafka.broker(follower).pause_replication()
         unanswered = await produce(kafka, timeout_ms=60_000)
         assert outcome(await (await produce(kafka, acks=1))) == ("NONE", 2)
         await kafka.broker(leader).kill()
@@ -229,7 +229,7 @@ async def test_what_only_the_leader_has_is_lost_with_it() -> None:
         assert (lost.broker, lost.offset, lost.lost) == (leader, 1, 2)
         assert f"broker {leader} gives up 2 offsets of orders-0 from 1 on" in lost.text()
         for follower in followers:
-            await kafka.broker(follower).copy_again()
+            await kafka.broker(follower).resume_replication()
         assert outcome(await (await produce(kafka))) == ("NONE", 1)
         assert [record.offset for record in await kafka.records("orders")] == [0, 1]
 
@@ -244,13 +244,13 @@ async def test_a_produce_to_several_partitions_is_answered_when_all_are_done() -
         records = bytes(build_batch([Record(0, kafka.clock.now_ms(), None, b"value")]))
         parts = tuple(PartitionProduceData(index=index, records=records) for index in (0, 1))
         data = (TopicProduceData(name="orders", partition_data=parts),)
-        await slow.stop_copying()
+        await slow.pause_replication()
         asked = asyncio.ensure_future(
             kafka.ask_broker(leader, ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data), version=9)
         )
         await kafka.settle()
         assert not asked.done()
-        await slow.copy_again()
+        await slow.resume_replication()
         (answer,) = (await asked).responses
         assert [each.error_code for each in answer.partition_responses] == [0, 0]
         assert (len(topic.partitions), slower.state) == (3, "running")
@@ -341,7 +341,7 @@ async def test_what_waits_with_too_few_in_sync_times_out() -> None:
 async def test_a_produce_that_waits_is_told_when_another_broker_is_made_leader_or_the_topic_goes() -> None:
     async with trio(orders=1) as kafka:
         slow, other = followers_of(kafka, "orders")
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         asked = await produce(kafka, timeout_ms=60_000)
         await kafka.move_leader("orders", 0, to=other)
         assert outcome(await asked)[0] == "NOT_LEADER_OR_FOLLOWER"
@@ -354,11 +354,11 @@ async def test_a_commit_waits_for_the_replicas_of_the_offsets_topic_and_times_ou
     async with trio() as kafka:
         partition = kafka.core.coordinator.shard_of("app").partition
         slow = kafka.broker(followers_of(kafka, "__consumer_offsets", partition)[0])
-        await slow.stop_copying()
+        await slow.pause_replication()
         committing = asyncio.ensure_future(kafka.group("app").commit({("orders", 0): 5}))
         await kafka.settle()
         assert not committing.done()
-        await slow.copy_again()
+        await slow.resume_replication()
         await committing
         assert await kafka.group("app").committed("orders", 0) == 5
 
@@ -366,7 +366,7 @@ async def test_a_commit_waits_for_the_replicas_of_the_offsets_topic_and_times_ou
 async def test_a_commit_that_waits_is_told_when_the_offsets_topic_is_deleted() -> None:
     async with trio() as kafka:
         partition = kafka.core.coordinator.shard_of("app").partition
-        await kafka.broker(followers_of(kafka, "__consumer_offsets", partition)[0]).stop_copying()
+        await kafka.broker(followers_of(kafka, "__consumer_offsets", partition)[0]).pause_replication()
         committing = asyncio.ensure_future(kafka.group("app").commit({("orders", 0): 5}))
         await kafka.settle()
         await kafka.delete_topic("__consumer_offsets")
@@ -380,7 +380,7 @@ async def test_a_commit_is_lost_with_a_coordinator_that_alone_had_it() -> None:
         await admin.commit({("orders", 0): 5})
         partition = kafka.core.coordinator.shard_of("app").partition
         for follower in followers_of(kafka, "__consumer_offsets", partition):
-            await kafka.broker(follower).stop_copying()
+            await kafka.broker(follower).pause_replication()
         committing = asyncio.ensure_future(admin.commit({("orders", 0): 9}))
         await kafka.settle()
         leader = leader_of(kafka, "__consumer_offsets", partition)
@@ -394,13 +394,13 @@ async def test_a_commit_is_lost_with_a_coordinator_that_alone_had_it() -> None:
 async def test_of_several_that_wait_those_go_on_whose_records_all_have() -> None:
     async with trio(orders=1) as kafka:
         slow, slower = map(kafka.broker, followers_of(kafka, "orders"))
-        await slower.stop_copying()
+        await slower.pause_replication()
         first = await produce(kafka)
-        await slow.stop_copying()
+        await slow.pause_replication()
         second = await produce(kafka)
-        await slower.copy_again()
+        await slower.resume_replication()
         assert (outcome(await first), second.done()) == (("NONE", 0), False)
-        await slow.copy_again()
+        await slow.resume_replication()
         assert outcome(await second) == ("NONE", 1)
 
 
@@ -410,7 +410,7 @@ async def test_a_transactional_id_is_refused_when_too_few_replicas_are_left() ->
         await producer.init()
         partition = kafka.core.transactions.runtime.shard_of("payments").partition
         for follower in followers_of(kafka, "__transaction_state", partition):
-            await kafka.broker(follower).stop_copying()
+            await kafka.broker(follower).pause_replication()
         asked = producer.init()
         await kafka.settle()
         assert not asked.done()
@@ -439,12 +439,12 @@ async def test_what_cannot_be_done_to_a_broker_is_said() -> None:
         with pytest.raises(ValueError, match="there is no broker 7: the ids are 1, 2, 3"):
             kafka.broker(7)
         with pytest.raises(ValueError, match="there is no broker 9"):
-            kafka.core.controller.copy_again(None, 9)  # type: ignore[arg-type]
+            kafka.core.controller.resume_replication(None, 9)  # type: ignore[arg-type]
         slow, other = followers_of(kafka, "orders")
         await kafka.broker(other).stop()
         with pytest.raises(ValueError, match=f"broker {other} does not run: it cannot lead orders-0"):
             await kafka.move_leader("orders", 0, to=other)
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         await produce(kafka, acks=1)
         await kafka.clock.advance(LAG_S)
         with pytest.raises(ValueError, match=f"broker {slow} cannot lead orders-0, it is behind"):
@@ -515,7 +515,7 @@ async def test_a_new_coordinator_reads_what_is_behind_the_high_watermark_too() -
         partition = kafka.core.coordinator.shard_of("app").partition
         coordinator = leader_of(kafka, "__consumer_offsets", partition)
         slow = state_of(kafka, "__consumer_offsets", partition).replicas[2]
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         member.commit({("orders", 0): 5})
         await kafka.settle()
         await kafka.broker(coordinator).kill()

@@ -279,12 +279,12 @@ async def test_a_follower_that_is_back_before_the_controller_stays_in_the_isr() 
 async def test_a_follower_that_has_caught_up_is_in_the_isr_when_the_controller_is_back() -> None:
     async with trio() as kafka:
         slow = state(kafka).replicas[1]
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         waiting = await produce(kafka)
         await kafka.clock.advance(LAG_S)
         assert outcome(await waiting) == ("NONE", 0)
         await kafka.controller.kill()
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         assert slow not in state(kafka).isr
         await kafka.controller.start()
         assert slow in state(kafka).isr

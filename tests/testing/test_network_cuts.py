@@ -296,10 +296,10 @@ async def test_what_clients_ask_through_a_cut_is_answered_when_it_is_mended() ->
 async def test_what_was_asked_before_the_cut_is_answered_behind_it() -> None:
     async with trio() as kafka:
         leader, slow, _ = state(kafka).replicas
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         written = await produce(kafka, leader, timeout_ms=60_000)
         await kafka.broker(leader).cut_off("clients")
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         await kafka.settle()
         assert not written.done()
         await kafka.broker(leader).reconnect("clients")
@@ -404,16 +404,16 @@ async def test_a_follower_that_gives_up_all_its_log_forgets_its_epochs() -> None
     """It wrote its first record in epoch 1, and the next leader, which did not copy it, has one of epoch 0 there."""
     async with trio() as kafka:
         leader, first, second = state(kafka).replicas
-        await kafka.broker(first).stop_copying()
+        await kafka.broker(first).pause_replication()
         assert await outcome(await produce(kafka, leader, acks=1)) == ("NONE", 0)
-        await kafka.broker(second).stop_copying()
+        await kafka.broker(second).pause_replication()
         await kafka.broker(leader).kill()
         await kafka.clock.advance(SESSION_S)
         assert await outcome(await produce(kafka, first, acks=1)) == ("NONE", 0)
         await kafka.broker(first).kill()
         await kafka.clock.advance(SESSION_S)
         assert (state(kafka).leader, state(kafka).leader_epoch) == (second, 2)
-        await kafka.broker(first).copy_again()
+        await kafka.broker(first).resume_replication()
         await kafka.broker(first).start()
         topic = kafka.core.broker.topics["orders"]
         assert [topic.copies[0][each].epochs.of_offset(0) for each in (first, second)] == [0, 0]
@@ -502,11 +502,11 @@ async def test_only_what_is_cut_can_be_mended(peer: int | str, why: str) -> None
 async def test_two_cuts_and_a_slow_follower_end_one_by_one() -> None:
     async with trio() as kafka:
         leader, cut, other = state(kafka).replicas
-        await kafka.broker(cut).stop_copying()
+        await kafka.broker(cut).pause_replication()
         await kafka.broker(cut).cut_off(leader)
         await kafka.broker(cut).cut_off(other)
         await produce(kafka, leader, acks=1)
-        await kafka.broker(cut).copy_again()
+        await kafka.broker(cut).resume_replication()
         await kafka.broker(cut).reconnect(other)
         assert copies(kafka)[cut] == 0
         await kafka.clock.advance(LAG_S)

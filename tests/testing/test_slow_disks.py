@@ -139,13 +139,13 @@ async def test_a_slow_follower_that_stops_copying_has_the_whole_lag_from_then_on
         leader, slow, quick = state(kafka).replicas
         await kafka.broker(slow).slow_disk(0.1)
         await kafka.clock.advance(LAG_S - 1)
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         await produce(kafka, leader, acks=1)
         await kafka.clock.advance(LAG_S - 1)
         assert set(state(kafka).isr) == {1, 2, 3}
         await kafka.clock.advance(LAG_S / 2)
         assert set(state(kafka).isr) == {leader, quick}
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         await kafka.clock.advance(0.1)
         assert set(state(kafka).isr) == {1, 2, 3}
 
@@ -372,6 +372,6 @@ async def test_what_is_no_time_for_an_append_is_said(seconds: float) -> None:
 async def test_a_lone_broker_can_be_nothing_else_than_slow() -> None:
     async with one() as kafka:
         with pytest.raises(ValueError, match="a lone broker has no others that go on without it"):
-            await kafka.broker(1).stop_copying()
+            await kafka.broker(1).pause_replication()
         await kafka.broker(1).slow_disk(0)
         assert outcome(await (await produce(kafka, 1))) == ("NONE", 0)

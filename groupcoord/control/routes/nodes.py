@@ -37,7 +37,7 @@ def _answer(cluster: ControlledCluster, broker: ClusterBroker) -> Node:
         fenced=condition.is_fenced,
         registered=condition.is_registered,
         cut_off_from=[str(peer) for peer in condition.cut_off_from],
-        copying=condition.is_copying,
+        replicating=condition.is_replicating,
         slow_disk_ms=condition.slow_disk_ms,
         lost_disk=condition.lost_disk,
         condition=str(condition),
@@ -112,16 +112,16 @@ async def start_node(node: NodeId, cluster: Target) -> Node:
     return await _done(cluster, node, ClusterBroker.start)
 
 
-@nodes.post("/nodes/{node}/stop-copying", summary="Stop the replication of a broker from leaders")
-async def stop_copying_at_node(node: NodeId, cluster: Target) -> Node:
+@nodes.post("/nodes/{node}/pause-replication", summary="Pause the replication of a broker from leaders")
+async def pause_replication_at_node(node: NodeId, cluster: Target) -> Node:
     """As a follower that is too slow, it is removed from the ISR ``replica.lag.time.max.ms`` later."""
-    return await _done(cluster, node, ClusterBroker.stop_copying)
+    return await _done(cluster, node, ClusterBroker.pause_replication)
 
 
-@nodes.post("/nodes/{node}/copy-again", summary="Resume the replication of a broker from leaders")
-async def copy_again_at_node(node: NodeId, cluster: Target) -> Node:
+@nodes.post("/nodes/{node}/resume-replication", summary="Resume the replication of a broker from leaders")
+async def resume_replication_at_node(node: NodeId, cluster: Target) -> Node:
     """It catches up with the leaders and is in sync again."""
-    return await _done(cluster, node, ClusterBroker.copy_again)
+    return await _done(cluster, node, ClusterBroker.resume_replication)
 
 
 @nodes.post("/nodes/{node}/cut-off", summary="Cut the network between a broker and a peer", responses=CONFLICT)

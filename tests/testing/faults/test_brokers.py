@@ -64,12 +64,12 @@ async def loses_the_record(kafka: gc.Cluster, moment: str) -> str:
     """What a producer is told of a record that only the leader has when it dies."""
     leader, *followers = state(kafka).replicas
     for each in followers:
-        await kafka.broker(each).stop_copying()
+        await kafka.broker(each).pause_replication()
     kafka.faults.when("Produce", broker=leader).kill_broker(moment=moment)
     said = await told(await produce(kafka, leader, acks=1))
     assert (kafka.broker(leader).state, ends(kafka)) == ("stopped", {leader: 1} | dict.fromkeys(followers, 0))
     for each in followers:
-        await kafka.broker(each).copy_again()
+        await kafka.broker(each).resume_replication()
     await kafka.clock.advance(SESSION_S)
     await kafka.broker(leader).start()
     assert (kafka.trace.of(LogTruncated).one().lost, set(ends(kafka).values())) == (1, {0})
@@ -232,11 +232,11 @@ async def test_a_file_of_rules_is_for_the_brokers_that_there_are() -> None:
 async def test_a_rule_that_was_removed_does_nothing_to_brokers_any_more() -> None:
     async with trio() as kafka:
         leader, slow, _ = state(kafka).replicas
-        await kafka.broker(slow).stop_copying()
+        await kafka.broker(slow).pause_replication()
         rule = kafka.faults.when("Produce").kill_broker(moment="handled")
         asked = await produce(kafka, leader)
         rule.remove()
-        await kafka.broker(slow).copy_again()
+        await kafka.broker(slow).resume_replication()
         assert await told(asked) == "NONE"
         with pytest.raises(FaultRulesFailed, match="in its block"):
             async with kafka.faults.when("Produce").kill_broker():

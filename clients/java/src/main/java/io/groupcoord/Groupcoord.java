@@ -310,7 +310,7 @@ public final class Groupcoord {
             boolean fenced,
             boolean registered,
             List<String> cutOffFrom,
-            boolean copying,
+            boolean replicating,
             int slowDiskMs,
             boolean lostDisk,
             String condition) {}
@@ -397,14 +397,14 @@ public final class Groupcoord {
             return act("start");
         }
 
-        /** Stop the broker's replication from leaders until {@link #copyAgain}. */
-        public NodeState stopCopying() {
-            return act("stop-copying");
+        /** Pause the broker's replication from leaders until {@link #resumeReplication}. */
+        public NodeState pauseReplication() {
+            return act("pause-replication");
         }
 
         /** Resume the broker's replication from leaders. */
-        public NodeState copyAgain() {
-            return act("copy-again");
+        public NodeState resumeReplication() {
+            return act("resume-replication");
         }
 
         /** Cut the network between the broker and a peer: the id of another broker, {@code clients} or {@code controller}. */
