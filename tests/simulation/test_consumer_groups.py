@@ -152,3 +152,8 @@ def test_a_static_member_that_left_for_now_when_it_had_partitions_to_give_back_i
 
 def test_of_a_group_whose_first_records_are_never_stored_nothing_is_loaded() -> None:
     run(plan_from_seed(9910021, options=CONSUMER_OPTIONS, keep=(0, 1)))
+
+
+def test_a_group_that_was_loaded_knows_only_the_assignor_that_was_chosen() -> None:
+    result = run(plan_from_seed(9910114, options=CONSUMER_OPTIONS, keep=(1, 7)))
+    assert any("is refused with INCONSISTENT_GROUP_PROTOCOL" in line.text for line in result.lines)

@@ -249,9 +249,18 @@ class NoUnexpectedExit(Invariant):
     with its instance id (its twin, its own next process, or a late JoinGroup of its previous process) or, by the consumer
     protocol, may find the instance id in use. A member of the consumer protocol may find that its group is gone or has become
     a classic one. Where members of both protocols meet, the migration policy may forbid the conversion of the group. A member
-    with transactions may find that its producer is fenced, or that the transaction it commits has timed out."""
+    with transactions may find that its producer is fenced, or that the transaction it commits has timed out. The log has only
+    the assignor that was chosen: after loading, a member without it is refused until the others have joined again."""
 
     name = "no-unexpected-exit"
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._loaded: int | None = None  # the generation that was loaded
+
+    def coordinator_loaded(self) -> None:
+        group = self.context.brokers.group
+        self._loaded = None if group is None else group.generation_id
 
     def member_failed(self, process: MemberProcess, error: Exception) -> None:
         allowed = set[ErrorCode]()
@@ -264,6 +273,9 @@ class NoUnexpectedExit(Invariant):
         if self.context.plan.may_migrate:
             # A classic group before its first generation has no protocol, and Kafka's migration of it fails with these errors.
             allowed |= {ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_SERVER_ERROR}
+        group = self.context.brokers.group
+        if group is not None and group.generation_id == self._loaded:
+            allowed.add(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not isinstance(error, BrokerError) or error.code not in allowed:
             raise self.violation(f"{process.client_id} ended: {error}")
 
