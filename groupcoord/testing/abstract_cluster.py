@@ -40,7 +40,7 @@ from groupcoord.testing.manual_consumer_member import ManualConsumer
 from groupcoord.testing.manual_producer import ManualProducer
 from groupcoord.testing.record_reading import Isolation
 from groupcoord.testing.record_writing import ProducerRecord, batches_of, produce_request, records_of
-from groupcoord.testing.topic_settings import Topic
+from groupcoord.testing.topic_settings import Topic, is_number
 from groupcoord.testing.transaction_handle import TransactionHandle
 
 PRODUCE_BY_NAME = 12
@@ -391,7 +391,7 @@ def _check_options(options: Mapping[str, object], protocol: str) -> None:
             known = list(ConsumerOptions.__annotations__)
             hint = did_you_mean(name, known, otherwise=f"there are {', '.join(known)}")
             raise TypeError(f"members have no option {name}; {hint}")
-        if name.endswith("_ms") and (not isinstance(value, int) or isinstance(value, bool)):
+        if name.endswith("_ms") and not is_number(value):
             raise TypeError(f"{name}={value!r}: a whole number of milliseconds")
         if protocol == "consumer" and name in _OF_COORDINATOR:
             raise ValueError(

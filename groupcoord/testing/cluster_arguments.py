@@ -8,10 +8,11 @@ from groupcoord.cluster.assemble import InvalidTopicError, assemble
 from groupcoord.config.broker_config import as_items, load
 from groupcoord.config.listeners import LAST_PORT
 from groupcoord.testing.engine import SeededRandomSource
+from groupcoord.testing.topic_settings import is_number
 
 
 def _is_whole(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return value is None or is_number(value)
 
 
 _RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -41,7 +42,7 @@ def try_out(settings: Mapping[str, Any]) -> None:
     Its coordinator topics have one partition each: their usual 50 would take most of the time, and show no error more.
     """
     brokers, config = settings["brokers"], settings["config"]
-    if not isinstance(brokers, int) or isinstance(brokers, bool) or brokers < 1:
+    if not is_number(brokers) or brokers < 1:
         raise ValueError(f"brokers={brokers!r}: a cluster has a number of brokers, 1 or more")
     if not isinstance(config, Mapping):
         raise TypeError(f'config={config!r}: properties by their names, such as {{"group.max.size": 2}}')

@@ -11,7 +11,7 @@ from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ProduceRequest
-from groupcoord.testing.topic_settings import unknown_partition
+from groupcoord.testing.topic_settings import is_number, unknown_partition
 
 BATCH_BYTES = 524_288
 """The largest batch: half of the default of ``message.max.bytes``."""
@@ -43,7 +43,7 @@ class ProducerRecord:
         for header in header_pairs(self.headers):
             require_bytes(f"header {header.key!r}", header.value)
         for name, number in (("timestamp_ms", self.timestamp_ms), ("partition", self.partition)):
-            if number is not None and (not isinstance(number, int) or isinstance(number, bool)):
+            if number is not None and not is_number(number):
                 raise TypeError(f"{name}={number!r}: it is a whole number or None")
             if number is not None and number < 0:
                 raise ValueError(f"{name}={number}: it is 0 or more")

@@ -98,6 +98,11 @@ def require_partition(topic: str, partition: int, counts: Mapping[str, int]) -> 
         raise unknown_partition(topic, partition, counts[topic])
 
 
+def is_number(value: object) -> bool:
+    """Is ``value`` an int, and not a bool?"""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def require_partitions(partitions: Iterable[object]) -> None:
     """Raise TypeError if one of ``partitions`` is not a topic and a number."""
     for each in partitions:
@@ -114,6 +119,6 @@ def offsets_of(offsets: object) -> Mapping[TopicPartition, int]:
         raise TypeError(f'offsets={offsets!r}: offsets by their partitions, such as {{("orders", 0): 5}}')
     require_partitions(offsets)
     for (topic, number), offset in offsets.items():
-        if not isinstance(offset, int) or isinstance(offset, bool):
+        if not is_number(offset):
             raise TypeError(f"the offset of {topic}-{number} is a number, such as 5, not {offset!r}")
     return offsets

@@ -18,7 +18,8 @@ from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.framing import encode_response, parse_response
 from groupcoord.protocol.messages import ApiVersionsResponse, FetchResponse
-from groupcoord.testing.faults.matching import ProblemCollector, is_number, suggestion
+from groupcoord.testing.faults.matching import ProblemCollector, suggestion
+from groupcoord.testing.topic_settings import is_number
 
 TOPIC_METADATA_APIS = (ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 """The APIs whose responses describe the partitions of topics."""

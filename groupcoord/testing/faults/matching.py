@@ -14,6 +14,7 @@ from groupcoord.core.effects import Call
 from groupcoord.protocol.api_descriptor import ALL_TOPICS, values_of
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.messages import ProduceRequest
+from groupcoord.testing.topic_settings import is_number
 
 T = TypeVar("T")
 
@@ -68,11 +69,6 @@ class ProblemCollector:
         """Raises RuleProblems if there are problems."""
         if self._problems:
             raise RuleProblems(self._problems)
-
-
-def is_number(value: object) -> bool:
-    """Is ``value`` an int, and not a bool?"""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

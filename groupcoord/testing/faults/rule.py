@@ -24,9 +24,9 @@ from groupcoord.testing.faults.matching import (
     RequestMatcher,
     RuleProblem,
     RuleProblems,
-    is_number,
     suggestion,
 )
+from groupcoord.testing.topic_settings import is_number
 
 R = TypeVar("R")
 H = TypeVar("H")

@@ -16,9 +16,9 @@ from groupcoord.testing.faults.matching import (
     RequestContext,
     RuleProblem,
     find_api,
-    is_number,
     suggestion,
 )
+from groupcoord.testing.topic_settings import is_number
 from tests.protocol.error_samples import ORDERS
 from tests.testing.faults.support import (
     ApiVersions,
