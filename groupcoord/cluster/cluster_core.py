@@ -427,7 +427,7 @@ class ClusterCore:
             raise KeyError(f"there is no partition {partition} of {topic}")
         runtime = self.runtimes[topic]
         shard = runtime.shards[partition]
-        if not shard.machine.is_empty or not shard.is_idle:
+        if not shard.is_empty:
             raise ValueError(f"partition {partition} of {topic} is coordinated here: it has to resign first")
         self.loader.begin(runtime.load(partition, ctx), log)
 

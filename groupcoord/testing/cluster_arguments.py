@@ -56,7 +56,12 @@ def try_out(settings: Mapping[str, Any]) -> None:
     try:
         loaded = load(as_items(config), dev=settings["dev"], brokers=brokers)
         assemble(
-            replace(loaded, offsets_topic_num_partitions=1, transaction_state_log_num_partitions=1),
+            replace(
+                loaded,
+                values={**loaded.values, "offsets.topic.num.partitions": 1},
+                offsets_topic_num_partitions=1,
+                transaction_state_log_num_partitions=1,
+            ),
             random=SeededRandomSource(0),
             now_ms=0,
             topics=settings["topics"].items(),

@@ -285,8 +285,7 @@ class Engine:
         for topic, runtime in self.core.runtimes.items():
             for shard in runtime.shards:
                 log = self.core.broker.log(topic, shard.partition)
-                is_new = shard.machine.is_empty and shard.is_idle
-                if log is None or (is_new and log.log_end_offset == log.log_start_offset):
+                if log is None or (shard.is_empty and log.log_end_offset == log.log_start_offset):
                     continue
                 self._apply(self.core.resign(shard.partition, self.clock(), topic), cause)
                 self.core.load(shard.partition, self.clock(), topic)

@@ -13,21 +13,18 @@ from tests.assignors.known import DIGESTS
 
 pytestmark = pytest.mark.slow
 
-LARGE = {"A", "B", "D", "D2", "S1", "S2", "S3", "S3b"}
 MILLIONS = {
     ("A", "range", "fresh"),
     ("A", "roundrobin", "fresh"),
     ("A", "sticky", "fresh"),
     ("A", "cooperative-sticky", "join"),
-    ("B", "cooperative-sticky", "leave0"),
     ("S2", "server-uniform", "fresh"),
 }
 """Of the groups of a million partitions these are asked here; `python -m bench assignors` asks most."""
 
 QUESTIONS = [
-    pytest.param(question, id=f"{question['shape']}-{question['assignor']}-{question['op']}", marks=marks)
+    pytest.param(question, id=f"{question['shape']}-{question['assignor']}-{question['op']}")
     for question in DIGESTS
-    for marks in [[pytest.mark.slow] if question["shape"] in LARGE else []]
     if question["shape"] not in {"A", "B", "S1", "S2"}
     or (question["shape"], question["assignor"], question["op"]) in MILLIONS
 ]

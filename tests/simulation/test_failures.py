@@ -98,12 +98,14 @@ def test_each_broker_fails_in_turn(kind: ActionKind, protocol: str, transactiona
     assert result.ok, result.text()
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_the_coordinator_is_killed_and_another_broker_has_every_commit() -> None:
     text = run(plan_with(*(fails(ActionKind.KILL_BROKER, broker, 21_000, 30_000) for broker in (1, 2))))
     assert "coordinator: broker 1 is fenced" in text
     assert "records of __consumer_offsets-0 in 200 ms" in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_broker_that_is_killed_while_it_is_suspended_or_starts() -> None:
     text = run(
         plan_with(
@@ -126,6 +128,7 @@ def test_brokers_that_lose_their_disks_one_after_the_other() -> None:
     assert text.count("is without its disk") == 3
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_the_last_broker_that_is_in_sync_keeps_its_disk() -> None:
     text = run(
         plan_with(
@@ -136,6 +139,7 @@ def test_the_last_broker_that_is_in_sync_keeps_its_disk() -> None:
     assert "is without its disk" not in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_the_last_broker_with_a_disk_goes_on_until_the_controller_knows_that_a_broker_in_sync_has_lost_its_own() -> (
     None
 ):
@@ -152,11 +156,13 @@ def test_the_last_broker_with_a_disk_goes_on_until_the_controller_knows_that_a_b
     assert "broker 3 is stop" in after
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_follower_that_copies_nothing_is_out_of_the_isr_and_comes_back() -> None:
     text = run(plan_with(fails(ActionKind.PAUSE_REPLICATION, 2, 20_000, 25_000)))
     assert "in sync of shipments-0: 1, 3 (before" in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_brokers_that_are_cut_off_from_each_other_and_from_the_controller() -> None:
     text = run(
         plan_with(
@@ -169,6 +175,7 @@ def test_brokers_that_are_cut_off_from_each_other_and_from_the_controller() -> N
     assert "broker 3 is fenced" in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_broker_that_stops_while_it_is_cut_off() -> None:
     text = run(
         plan_with(
@@ -192,6 +199,7 @@ def test_what_a_producer_was_not_told_for_half_a_minute_it_gives_up() -> None:
     assert "nobody leads shipments-0" in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_all_is_as_it_was_when_the_brokers_are_mended_by_the_end() -> None:
     kinds = [kind for kind in ActionKind if kind in FAILURES]
     text = run(plan_with(*(fails(kind, 1 + number % 3, 80_000 + number, 60_000) for number, kind in enumerate(kinds))))

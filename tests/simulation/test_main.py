@@ -43,7 +43,7 @@ def test_a_failure_of_the_code_itself(capsys: pytest.CaptureFixture[str], life: 
 
 
 def test_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "1"])
+    monkeypatch.setattr(sys, "argv", ["simulation", "--seed", "1", "--keep", ""])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(Path(groupcoord.simulation.__file__).with_name("__main__.py")), run_name="__main__")
     assert ended.value.code == 0

@@ -73,6 +73,7 @@ def told(result: SimulationResult) -> str:
     return "\n".join(f"{line.source}: {line.text}" for line in result.lines)
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
 def test_output_and_offsets_are_committed_at_once(protocol: str) -> None:
     text = told(run(plan_with(protocol=protocol)))
@@ -80,6 +81,7 @@ def test_output_and_offsets_are_committed_at_once(protocol: str) -> None:
     assert "transaction b: PrepareCommit → CompleteCommit" in text
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 @pytest.mark.parametrize("kind", [kind for kind in ActionKind if kind in COORDINATOR_ACTIONS])
 def test_what_happens_to_the_coordinator_of_transactions(kind: ActionKind) -> None:
     actions = [
@@ -89,11 +91,20 @@ def test_what_happens_to_the_coordinator_of_transactions(kind: ActionKind) -> No
     run(plan_with(*actions, brokers=3))
 
 
+def test_a_coordinator_of_transactions_that_is_not_there_yet_has_nothing_to_load() -> None:
+    early = PlannedAction(at_ms=10, kind=ActionKind.RELOAD, for_ms=50, of_transactions=True)
+    assert "records of __transaction_state-0" not in told(run(replace(plan_with(early), heal_ms=1_000)))
+    late = replace(early, at_ms=900)
+    assert "records of __transaction_state-0" in told(run(replace(plan_with(late), heal_ms=1_000)))
+
+
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_producer_that_crashes_is_fenced_by_its_next_process() -> None:
     crash = PlannedAction(at_ms=10_500, kind=ActionKind.CRASH, for_ms=500)
     assert "because another producer was initialised with its transactional id" in told(run(plan_with(crash)))
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_producer_that_comes_back_under_another_id_leaves_a_transaction_that_times_out() -> None:
     crash = PlannedAction(at_ms=10_500, kind=ActionKind.CRASH, for_ms=500)
     text = told(run(plan_with(crash, new_id_per_start=True)))
@@ -111,6 +122,7 @@ def test_a_twin_and_its_member_fence_each_other() -> None:
     assert "PRODUCER_FENCED" in told(run(plan_with(twin, static=True)))
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_broker_restarts_and_the_leader_of_the_output_moves() -> None:
     restarts = [
         PlannedAction(at_ms=9_000 + 1_700 * number, kind=ActionKind.RESTART, for_ms=900, amount=300 + number)
@@ -120,6 +132,7 @@ def test_a_broker_restarts_and_the_leader_of_the_output_moves() -> None:
     assert "records of __consumer_offsets-0 in" in told(run(plan_with(*restarts, *moves, brokers=3)))
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_a_static_member_that_missed_a_generation_keeps_what_it_owned_until_its_next_assignment() -> None:
     text = told(run(plan_from_seed(970134, options=TRANSACTION_OPTIONS, keep=(0, 3))))
     assert re.search(r"the leader before, instance-b\S+, did not join again in time", text)
@@ -312,6 +325,7 @@ def test_every_transaction_ends() -> None:
         invariant.finish()
 
 
+@pytest.mark.untraced  # other plans reach every line, too
 def test_only_what_was_committed_is_read(ended: Any) -> None:
     invariant = OnlyCommitted(ended)
     tell(invariant, marker(), *BEGINS, changed(ONGOING, ABORTS, 1), changed(ABORTS, ABORTED, 1))

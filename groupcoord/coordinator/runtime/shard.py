@@ -102,20 +102,28 @@ class Shard(Generic[M]):
         """Called when a batch was opened that waits for ``flush``."""
         self._linger_ms = settings.linger_ms
         self._new_machine = new_machine
-        self._timers = ShardTimers(timers, self._fire)
+        self._timers = timers
         self._undo = UndoRecorder()
         self._queue = AppendQueue(topic, partition, timers, settings, next_append_id)
         self._pending = self._queue.batches
-        self.machine = self.new_machine()
+        self._machine: M | None = None
 
     def __repr__(self) -> str:
         return f"<Shard {self.topic}-{self.partition} {self.state.value} pending={len(self._pending)}>"
 
     # --- its state
 
+    @property
+    def machine(self) -> M:
+        """The state machine. It is created when it is first needed: most partitions of a test's cluster never have a group."""
+        machine = self._machine
+        if machine is None:
+            machine = self._machine = self.new_machine()
+        return machine
+
     def new_machine(self) -> M:
         """Create an empty state machine for this partition."""
-        return self._new_machine(self.partition, self._timers, self._undo)
+        return self._new_machine(self.partition, ShardTimers(self._timers, self._fire), self._undo)
 
     def require_active(self) -> None:
         """Raises ApiError (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR) unless this shard is active."""
@@ -134,17 +142,18 @@ class Shard(Generic[M]):
     def activate(self, machine: M, next_offset: int) -> None:
         """Serve requests with the state of ``machine``."""
         self.state, self.why_not_active = ShardState.ACTIVE, ""
-        self.machine, self._queue.next_offset = machine, next_offset
+        self._machine, self._queue.next_offset = machine, next_offset
 
     def deactivate(self, state: ShardState, why: str) -> None:
         """Stop serving requests, and discard the state."""
         self.state, self.why_not_active = state, why
-        self.machine = self.new_machine()
+        self._machine = None
 
     def unload(self, ctx: HandlerContext, why: str) -> None:
         """The partition is led by another broker, or deleted: pending writes fail with NOT_COORDINATOR."""
         ctx.effects += _fail(self._queue.clear(), ErrorCode.NOT_COORDINATOR, ctx.now_ms)
-        self.machine.on_unloaded(ctx, why)
+        if self._machine is not None:
+            self._machine.on_unloaded(ctx, why)
         self.deactivate(ShardState.UNLOADED, why)
 
     # --- reading
@@ -165,6 +174,11 @@ class Shard(Generic[M]):
     def is_idle(self) -> bool:
         """Are there no pending appends?"""
         return not self._pending
+
+    @property
+    def is_empty(self) -> bool:
+        """Are there neither state nor pending appends?"""
+        return self.is_idle and (self._machine is None or self._machine.is_empty)
 
     # --- writing
 
