@@ -6,13 +6,13 @@ import sys
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from groupcoord.cli.main import complain
+from groupcoord.did_you_mean import did_you_mean
 from groupcoord.dissect import Dissection, dissect_request, dissect_response
 from groupcoord.dissect.message_schemas import api_name
 from groupcoord.dissect.segment_files import SUFFIXES, dissect_index, dissect_log
@@ -176,9 +176,9 @@ def _api_and_version(api: str, version: str) -> tuple[int, int]:
     names = {api_name(key).lower(): int(key) for key in ApiKey}
     key = int(api) if api.isdigit() else names.get(api.lower())
     if key is None:
-        nearest = get_close_matches(api.lower(), names, n=1)
-        hint = f"; did you mean {api_name(names[nearest[0]])}?" if nearest else ""
-        raise _InputError(f"--response: there is no API {api}{hint}")
+        otherwise = "it is a name of Kafka, such as JoinGroup, or a number"
+        hint = did_you_mean(api.lower(), names, otherwise=otherwise, shown=lambda near: api_name(names[near]))
+        raise _InputError(f"--response: there is no API {api}; {hint}")
     if not version.isdigit():
         raise _InputError(f"--response: the version is a number, not {version}")
     return key, int(version)

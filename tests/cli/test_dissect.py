@@ -159,7 +159,10 @@ def test_a_segment_is_read_by_the_names_of_its_folder_and_its_files(
         (["tests/proxy"], "tests/proxy is a folder: name one of the files in it"),
         (["tests/nowhere"], "there is no file tests/nowhere"),
         (["00", "--response", "Hearbeat", "0"], "--response: there is no API Hearbeat; did you mean Heartbeat?"),
-        (["00", "--response", "?", "0"], "--response: there is no API ?"),
+        (
+            ["00", "--response", "?", "0"],
+            "--response: there is no API ?; it is a name of Kafka, such as JoinGroup, or a number",
+        ),
         (["00", "--response", "Heartbeat", "four"], "--response: the version is a number, not four"),
     ],
 )

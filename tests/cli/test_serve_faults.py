@@ -40,8 +40,8 @@ def test_mistakes_in_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path
     path.write_text("- {when: Heart, do: drup}\n")
     assert main(["serve", "--faults", str(path)]) == 2
     said = capsys.readouterr().err
-    assert "faults.yaml: rule 1 (line 1): when: there is no API 'Heart'; do you mean Heartbeat?" in said
-    assert "faults.yaml: rule 1 (line 1): do: there is no verb 'drup'; do you mean drop?" in said
+    assert "faults.yaml: rule 1 (line 1): when: there is no API 'Heart'; did you mean Heartbeat?" in said
+    assert "faults.yaml: rule 1 (line 1): do: there is no verb 'drup'; did you mean drop?" in said
 
 
 def test_a_rule_about_brokers_that_there_are_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ async def test_further_brokers_have_nothing_in_common(control: Control) -> None:
         ({"clock": "virtual"}, "clock", "'real', 'manual' or 'fast'"),
         ({"brokers": 0}, "brokers", "greater than or equal to 1"),
         ({"name": "a/b"}, "name", "pattern"),
-        ({"toppics": {}}, "toppics", "there is no such field; do you mean topics?"),
-        ({"topics": {"a": {"partitoins": 1}}}, "topics.a.partitoins", "do you mean partitions?"),
+        ({"toppics": {}}, "toppics", "there is no such field; did you mean topics?"),
+        ({"topics": {"a": {"partitoins": 1}}}, "topics.a.partitoins", "did you mean partitions?"),
     ],
 )
 async def test_a_broker_that_cannot_be_is_refused_with_its_field(
@@ -71,7 +71,7 @@ async def test_a_broker_that_cannot_be_is_refused_with_its_field(
 async def test_names_of_brokers_are_taken_once_and_the_nearest_is_named(control: Control) -> None:
     await control.post("/brokers", {"name": "a"}, 201)
     assert (await control.post("/brokers", {"name": "a"}, 409))["detail"] == "there is a broker 'a' already"
-    assert "do you mean default?" in (await control.get("/brokers/defautl/status", 404))["detail"]
+    assert "did you mean default?" in (await control.get("/brokers/defautl/status", 404))["detail"]
     assert "ends with the process" in (await control.told("DELETE", "/brokers/default", None, 409))["detail"]
 
 

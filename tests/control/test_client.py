@@ -224,7 +224,7 @@ def test_faults(control: ControlClient, served: Served) -> None:
     control.faults.remove_all()
     assert [each.is_removed for each in control.faults.rules] == [True]
     assert "no longer: it was removed" in control.faults.explain("ListGroups", {})
-    with pytest.raises(ControlError, match="do you mean Heartbeat"):
+    with pytest.raises(ControlError, match="did you mean Heartbeat"):
         control.faults.add("Hearbeat", "drop")
 
 

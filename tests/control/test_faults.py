@@ -65,8 +65,8 @@ async def test_rules_are_removed(control: Control) -> None:
 async def test_every_problem_of_a_rule_is_told(control: Control) -> None:
     problem = await control.post("/faults", {"when": "Hearbeat", "do": "refuse", "cod": "X"}, 422)
     told = {each["field"]: each["problem"] for each in problem["errors"]}
-    assert told["when"] == "there is no API 'Hearbeat'; do you mean Heartbeat?"
-    assert told["cod"] == "there is no such field; do you mean code?"
+    assert told["when"] == "there is no API 'Hearbeat'; did you mean Heartbeat?"
+    assert told["cod"] == "there is no such field; did you mean code?"
     assert told["code"].startswith("refuse needs it")
     problem = await control.post("/faults", {}, 422)
     assert {each["field"] for each in problem["errors"]} == {"when", "do"}

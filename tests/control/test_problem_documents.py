@@ -71,11 +71,11 @@ async def test_every_wrong_field_is_named(control: Control) -> None:
     problem = await control.post("/brokers", body, 422)
     told = {each["field"]: each["problem"] for each in problem["errors"]}
     assert told.keys() == {"topics.a.partitions", "topics.b", "brokers", "sped"}
-    assert told["sped"] == "there is no such field; do you mean speed?"
+    assert told["sped"] == "there is no such field; did you mean speed?"
     records = {"records": [{"headers": [{"key": "a", "vlaue": "b"}]}]}
     problem = await control.post("/topics/orders/records", records, 422)
     assert problem["errors"] == [
-        {"field": "records.0.headers.0.vlaue", "problem": "there is no such field; do you mean value?"}
+        {"field": "records.0.headers.0.vlaue", "problem": "there is no such field; did you mean value?"}
     ]
 
 

@@ -38,7 +38,7 @@ async def test_topics_of_kafka_itself_are_shown_if_asked_for(control: Control) -
         ("/topics/orders/records", {"records": []}, 422, "records", "at least 1 item"),
         ("/topics/orders/records", {"records": [{"partition": 9}]}, 422, "records.0", "there is no orders-9"),
         ("/topics/orders/records", {"records": [{"value_base64": "!"}]}, 422, "records.0.value_base64", "not Base64"),
-        ("/topics/orders/records", {"records": [{"valeu": "x"}]}, 422, "records.0.valeu", "do you mean value?"),
+        ("/topics/orders/records", {"records": [{"valeu": "x"}]}, 422, "records.0.valeu", "did you mean value?"),
         (
             "/topics/orders/records",
             {"records": [{"key": "a", "key_base64": "YQ=="}]},

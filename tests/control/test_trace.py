@@ -81,7 +81,7 @@ async def test_fields_are_compared_as_json_writes_them(control: Control) -> None
 @pytest.mark.parametrize(
     ("query", "field", "said"),
     [
-        ({"event": "MemberRemovd"}, "event", "there is no event 'MemberRemovd'; do you mean MemberRemoved?"),
+        ({"event": "MemberRemovd"}, "event", "there is no event 'MemberRemovd'; did you mean MemberRemoved?"),
         ({"where": "error"}, "where", "'error' is no FIELD=VALUE"),
         (
             {"event": "MemberRemoved", "where": "grop=app"},

@@ -23,7 +23,7 @@ async def test_an_append_that_fails_leaves_everything_as_it_was() -> None:
         assert await member.commit({T: 6}) == {T: ErrorCode.NONE}
         assert await kafka.group("app").committed(*T) == 6
         with pytest.raises(
-            ValueError, match=r"^there is no error 'NOT_ENOUGH_REPLICA'; do you mean NOT_ENOUGH_REPLICAS\?$"
+            ValueError, match=r"^there is no error 'NOT_ENOUGH_REPLICA'; did you mean NOT_ENOUGH_REPLICAS\?$"
         ):
             kafka.fail_append("NOT_ENOUGH_REPLICA")
 

@@ -50,7 +50,7 @@ async def story(kafka: KafkaCluster) -> None:
         WaitTimeoutError, match=r"billing should be Ongoing with orders: not within 0 s\. It is billing Co"
     ):
         await billing.wait_ongoing("orders", timeout=0)
-    with pytest.raises(ValueError, match=r"there is no state 'ongoing' of a transaction; do you mean Ongoing\?"):
+    with pytest.raises(ValueError, match=r"there is no state 'ongoing' of a transaction; did you mean Ongoing\?"):
         await billing.wait_state("ongoing")
 
 

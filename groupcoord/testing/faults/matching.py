@@ -1,6 +1,5 @@
 """RequestMatcher, the conditions of a fault rule, which also says why a request does not match; and the problems of rules."""
 
-import difflib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from groupcoord.broker.fetch_sessions import NoSuchShardError
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.core.effects import Call
+from groupcoord.did_you_mean import did_you_mean
 from groupcoord.protocol.api_descriptor import ALL_TOPICS, values_of
 from groupcoord.protocol.apis import API_BY_REQUEST, APIS, Api, ApiKey
 from groupcoord.protocol.messages import ProduceRequest
@@ -72,12 +72,11 @@ class ProblemCollector:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """``; do you mean X?`` with the most similar known word; if none is similar, the list of known words, unless it is long."""
+    """``; did you mean X?`` with the most similar known word; if none is, the list of known words, unless it is long."""
     by_folded = {name.lower().replace("_", ""): name for name in known}
-    found = difflib.get_close_matches(word.lower().replace("_", ""), by_folded, n=1)
-    if found:
-        return f"; do you mean {by_folded[found[0]]}?"
-    return f"; there is {', '.join(sorted(by_folded.values()))}" if len(by_folded) <= 30 else ""
+    otherwise = f"there is {', '.join(sorted(by_folded.values()))}" if len(by_folded) <= 30 else ""
+    hint = did_you_mean(word.lower().replace("_", ""), by_folded, otherwise=otherwise, shown=by_folded.__getitem__)
+    return f"; {hint}" if hint else ""
 
 
 # Values in conditions.

@@ -167,7 +167,7 @@ def test_a_verb_with_its_argument() -> None:
 
 def test_what_a_verb_cannot_have() -> None:
     cases: list[tuple[str, object, str]] = [
-        ("refuse", "NOT_COORD", "code: there is no error 'NOT_COORD'; do you mean NOT_COORDINATOR?"),
+        ("refuse", "NOT_COORD", "code: there is no error 'NOT_COORD'; did you mean NOT_COORDINATOR?"),
         ("refuse", "NONE", "code: NONE is no error"),
         ("refuse", 0, "code: NONE is no error"),
         *(

@@ -115,7 +115,7 @@ def test_a_client_without_id() -> None:
 
 def test_what_no_request_can_be_like() -> None:
     cases: list[tuple[dict[str, Any], list[str]]] = [
-        ({"api": "Hartbeat"}, ["when: there is no API 'Hartbeat'; do you mean Heartbeat?"]),
+        ({"api": "Hartbeat"}, ["when: there is no API 'Hartbeat'; did you mean Heartbeat?"]),
         ({"transactional_id": 1}, ["transactional_id: 1 is not text: put what is meant in quotes"]),
         (
             {"api": Heartbeat, "transactional_id": "x"},
@@ -125,7 +125,7 @@ def test_what_no_request_can_be_like() -> None:
         ({"broker": "1"}, ["broker: '1' is not the number of a broker"]),
         ({"broker": True}, ["broker: True is not the number of a broker"]),
         ({"where": 5}, ["where: 5 is not a function of a request"]),
-        ({"gruop": "a"}, ["gruop: there is no such field; do you mean group?"]),
+        ({"gruop": "a"}, ["gruop: there is no such field; did you mean group?"]),
         ({"nth": 0}, ["nth: the first request is number 1"]),
         ({"version": "x"}, ["version: 'x' is neither a number nor a span of numbers such as '2-4' or '3-'"]),
         ({"api": Heartbeat, "version": 5}, ["version: 5 is not served; Heartbeat is at 0-4"]),
@@ -295,9 +295,9 @@ def test_an_api_has_four_names() -> None:
 
 def test_what_is_no_api_is_refused_with_the_nearest_that_is() -> None:
     cases: list[tuple[object, str]] = [
-        ("heart_beat", "there is no API 'heart_beat'; do you mean Heartbeat?"),
+        ("heart_beat", "there is no API 'heart_beat'; did you mean Heartbeat?"),
         ("Xyzzy", "there is no API 'Xyzzy'"),
-        (HeartbeatResponse, "HeartbeatResponse is not the class of a request; do you mean HeartbeatRequest?"),
+        (HeartbeatResponse, "HeartbeatResponse is not the class of a request; did you mean HeartbeatRequest?"),
         (99, "99 is no API"),
         (True, "True is no API"),
         (["Fetch"], "['Fetch'] is no API"),

@@ -112,7 +112,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
             {"when": "any", "group": None, "do": "drop", "times": None},
             ["group: there is nothing behind it", "times: there is nothing behind it"],
         ),
-        ({"when": "any", "do": "dorp"}, ["do: there is no verb 'dorp'; do you mean drop?"]),
+        ({"when": "any", "do": "dorp"}, ["do: there is no verb 'dorp'; did you mean drop?"]),
         ({"when": "any", "do": "after"}, [f"do: after takes a function, so it is for programs; there is {DATA_VERBS}"]),
         ({"when": "any", "do": "delay"}, ["ms: delay needs it: milliseconds on the broker's clock"]),
         (
@@ -146,7 +146,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
         ({"when": "any", "do": "drop", "moment": "asked"}, ["moment: it does not go with do: drop"]),
         ({"when": "any", "do": "delay", "ms": 5, "code": "NOT_COORDINATOR"}, ["code: it does not go with do: delay"]),
         ({"when": "any", "do": "drop", "where": "x"}, ["where: it takes a function, so it is for programs"]),
-        ({"when": "any", "do": "drop", "gruop": "x"}, ["gruop: there is no such field; do you mean group?"]),
+        ({"when": "any", "do": "drop", "gruop": "x"}, ["gruop: there is no such field; did you mean group?"]),
         ({"when": "any", "do": "drop", "times": "twice"}, ["times: 'twice' is neither a number above 0 nor 'always'"]),
         (
             {"when": "any", "do": "drop", 5: 6},
@@ -155,7 +155,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
         (
             {"when": "Hearbeat", "version": 99, "do": "corrupt", "how": "crc", "times": 0},
             [
-                "when: there is no API 'Hearbeat'; do you mean Heartbeat?",
+                "when: there is no API 'Hearbeat'; did you mean Heartbeat?",
                 "times: 0 is neither a number above 0 nor 'always'",
             ],
         ),

@@ -71,10 +71,10 @@ def test_every_mistake_is_told_with_its_place() -> None:
   do: hold
 """
     assert complaints(text) == [
-        "dir/faults.yaml: rule 1 (line 1): gruop: there is no such field; do you mean group?",
-        "dir/faults.yaml: rule 1 (line 1): when: there is no API 'Hartbeat'; do you mean Heartbeat?",
+        "dir/faults.yaml: rule 1 (line 1): gruop: there is no such field; did you mean group?",
+        "dir/faults.yaml: rule 1 (line 1): when: there is no API 'Hartbeat'; did you mean Heartbeat?",
         "dir/faults.yaml: rule 2 (line 5): group: False is not text: put what is meant in quotes",
-        "dir/faults.yaml: rule 2 (line 5): code: there is no error 'NOT_COORDINATER'; do you mean NOT_COORDINATOR?",
+        "dir/faults.yaml: rule 2 (line 5): code: there is no error 'NOT_COORDINATER'; did you mean NOT_COORDINATOR?",
         "dir/faults.yaml: rule 3 (line 9): when: 'drop' is no rule: it begins with '- when: '",
         "dir/faults.yaml: rule 4 (line 10): when: it is there twice (line 12)",
         "dir/faults.yaml: rule 5 (line 13): do: hold needs a program that releases; delay and drop do without",
