@@ -62,8 +62,9 @@ sim: .venv/dev ## simulate random groups under faults with SEEDS seeds, and chec
 pipeline-demo: .venv/pipeline page ## run the demo, then the pipeline on its log; writes a report to build/pipeline-demo
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
+PIPELINE_TESTS ?= spark or not spark
 pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; installs PySpark (450 MB) and a Java
-	$(BIN)/pytest -n 2 --dist loadfile tests/pipeline
+	$(BIN)/pytest -n 2 --dist loadfile -m "$(PIPELINE_TESTS)" tests/pipeline
 
 page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
 	cd web && npm run --silent build
@@ -92,7 +93,7 @@ bench: .venv/dev ## benchmark groupcoord and comparable programs in one run
 	$(BIN)/python -m bench
 
 conformance: .venv/dev ## compare groupcoord with a real Kafka in a container, step by step (START_DOCKERD=1 starts a Docker daemon)
-	$(WITH_KAFKA) $(BIN)/pytest -n 2 $(BY_FILE) -m real_kafka
+	$(WITH_KAFKA) $(BIN)/pytest -n 3 $(BY_FILE) -m real_kafka
 
 faults: .venv/dev ## test that the recordings notice deliberate faults in the coordinator, one at a time
 	$(BIN)/python -m tests.conformance.faults

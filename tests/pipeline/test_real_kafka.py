@@ -142,7 +142,11 @@ def test_the_first_screen_tells_of_each_incident_once(lived: Lived) -> None:
     assert (transaction["waiting"], transaction["waiting_left_out"]) == ([BOOKS], 0)
     awaiting = {row["group"]: row for row in lived.tables["group_health"] if row["awaited_transactions"]}
     assert awaiting.keys() == {BOOKS}
-    assert (awaiting[BOOKS]["awaited_transactions"], awaiting[BOOKS]["late_partitions"]) == (1, 0)
+    late = {
+        row["partition"] for row in lived.tables["lag"] if row["group"] == BOOKS and row["status"] not in (None, "OK")
+    }
+    # What waits for the transaction is not late. Another partition is, where the machine is too busy for its consumer.
+    assert (awaiting[BOOKS]["awaited_transactions"], awaiting[BOOKS]["late_partitions"]) == (1, len(late - HELD_UP))
     [pause] = [one for one in lived.report["pauses"] if one["group"] == SLEEPER]
     assert pause in lived.report["pauses"][:TOLD]
     assert pause["partitions"] == TOPICS["deliveries"]
