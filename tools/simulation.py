@@ -1,7 +1,7 @@
 """Generates the tables of docs/simulation.md: actions, invariants, planted defects."""
 
 from groupcoord.simulation import INVARIANTS, ActionKind
-from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
+from tests.simulation.planted_defects import PLANTED_DEFECTS
 from tools.markdown import table
 
 

@@ -15,11 +15,8 @@ from groupcoord.simulation.plan import (
     FAILURE_OPTIONS,
     PRODUCER_OPTIONS,
     TRANSACTION_OPTIONS,
-    PlanOptions,
     plan_from_seed,
 )
-from groupcoord.simulation.planted_defect import PlantedDefect
-from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import SimulationResult, explain, simulate_plan
 
 _MS_PER_HOUR = 3_600_000
@@ -39,10 +36,9 @@ _OPTIONS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 if all invariants held, 1 if not, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
-    defect = PLANTED_DEFECTS[options.defect] if options.defect is not None else None
     if options.seed is None:
-        return _run_seeds(options.first, options.seeds, options.life, defect)
-    result = _result(options.seed, options.keep, options.life or CLASSIC, defect, record=True)
+        return _run_seeds(options.first, options.seeds, options.life)
+    result = _result(options.seed, options.keep, options.life or CLASSIC, record=True)
     print(result.text(max_lines=100_000))
     return 0 if result.ok else 1
 
@@ -68,12 +64,6 @@ def _parser() -> argparse.ArgumentParser:
         "KIP-848, and groups that migrate; failures: brokers that fail, with groups of both protocols; producers: members "
         "that also produce; transactions: members that produce in transactions, in groups of both protocols",
     )
-    parser.add_argument(
-        "--defect",
-        choices=sorted(PLANTED_DEFECTS),
-        metavar="NAME",
-        help=f"plant this defect into the code, to see an invariant fail: {', '.join(sorted(PLANTED_DEFECTS))}",
-    )
     return parser
 
 
@@ -81,16 +71,16 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",") if number]
 
 
-def _run_seeds(first: int, count: int, life: str | None, defect: PlantedDefect | None) -> int:
+def _run_seeds(first: int, count: int, life: str | None) -> int:
     began_s, simulated_ms, steps, lives = time.process_time(), 0, 0, Counter[str]()
     for seed in range(first, first + count):
-        every = {life or CLASSIC: 1} if life or defect else _EVERY
+        every = {life: 1} if life else _EVERY
         for which in (which for which, often in every.items() if seed % often == 0):
-            result = _result(seed, None, which, defect)
+            result = _result(seed, None, which)
             simulated_ms, steps = simulated_ms + result.simulated_ms, steps + result.steps
             lives[which] += 1
             if not result.ok:
-                _explain(seed, result, which, defect)
+                _explain(seed, result, which)
                 return 1
     took_s = max(time.process_time() - began_s, 1e-9)
     hours = simulated_ms / _MS_PER_HOUR
@@ -102,29 +92,17 @@ def _run_seeds(first: int, count: int, life: str | None, defect: PlantedDefect |
     return 0
 
 
-def _result(
-    seed: int, keep: Sequence[int] | None, life: str, defect: PlantedDefect | None, *, record: bool = False
-) -> SimulationResult:
-    if defect is None:
-        options: PlanOptions = _OPTIONS[life]
-        return simulate_plan(plan_from_seed(seed, options=options, keep=keep), skip=not record, record=record)
-    with defect.applied():
-        return simulate_plan(plan_from_seed(seed, options=defect.options, keep=keep), skip=not record, record=record)
+def _result(seed: int, keep: Sequence[int] | None, life: str, *, record: bool = False) -> SimulationResult:
+    return simulate_plan(plan_from_seed(seed, options=_OPTIONS[life], keep=keep), skip=not record, record=record)
 
 
-def _explain(seed: int, result: SimulationResult, life: str, defect: PlantedDefect | None) -> None:
+def _explain(seed: int, result: SimulationResult, life: str) -> None:
     print(f"seed {seed}: {result.violation}")
     print("looking for a shorter plan ...", flush=True)
-    if defect is None:
-        explained = explain(result)
-    else:
-        with defect.applied():
-            explained = explain(result)
+    explained = explain(result)
     kept = ",".join(str(number) for number, _ in explained.plan.numbered())
     command = ["python", "-m", "groupcoord.simulation", "--seed", str(seed), "--keep", kept]
-    if defect is not None:
-        command += ["--defect", defect.name]
-    elif life != CLASSIC:
+    if life != CLASSIC:
         command += ["--life", life]
     print(f"\n{explained.text()}\n\nagain: {shlex.join(command)}")
 

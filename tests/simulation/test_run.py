@@ -18,8 +18,8 @@ from groupcoord.simulation import (
 )
 from groupcoord.simulation.brokers import SimulatedBrokers
 from groupcoord.simulation.plan import plan_from_seed
-from groupcoord.simulation.planted_defects import PLANTED_DEFECTS
 from groupcoord.simulation.run import TimelineLine, minimize, plan_text, timeline_text
+from tests.simulation.planted_defects import PLANTED_DEFECTS
 
 pytestmark = pytest.mark.slow
 

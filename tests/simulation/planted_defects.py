@@ -1,6 +1,10 @@
-"""The list of planted defects in coordinators and clients; each must violate an invariant, to show that the checks work."""
+"""The list of planted defects in coordinators and clients; each must violate an invariant, to show that the checks work.
+
+``python -m tests.simulation.planted_defects leader-stays`` plants one, and prints how the simulation finds it.
+"""
 
 import dataclasses
+import sys
 from typing import Any
 
 from groupcoord.assignors.sticky import sticky_assignors as sticky
@@ -44,8 +48,9 @@ from groupcoord.simulation.plan import (
     TRANSACTION_OPTIONS,
     PlanOptions,
 )
-from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none
-from groupcoord.simulation.planted_replication_defects import REPLICATION_DEFECTS
+from groupcoord.simulation.run import SimulationResult, simulate
+from tests.simulation.planted_defect import Patch, PlantedDefect, return_none
+from tests.simulation.planted_replication_defects import REPLICATION_DEFECTS
 
 COMPLETED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 
@@ -543,3 +548,20 @@ _ALL = (
 
 PLANTED_DEFECTS = {defect.name: defect for defect in _ALL}
 """All planted defects by name."""
+
+SEEDS = 25
+
+
+def found(name: str) -> SimulationResult:
+    """The first violation of any invariant by the code with the defect ``name``; raises LookupError if no seed finds one."""
+    defect = PLANTED_DEFECTS[name]
+    with defect.applied():
+        for seed in range(defect.first_seed, defect.first_seed + SEEDS):
+            result = simulate(seed, options=defect.options)
+            if not result.ok:
+                return result
+    raise LookupError(f"no invariant was violated with {SEEDS} seeds")
+
+
+if __name__ == "__main__":
+    print(found(sys.argv[1]).text())  # noqa: T201 - it is a command

@@ -14,7 +14,7 @@ from groupcoord.cluster.coordinator_partition_writer import CoordinatorPartition
 from groupcoord.cluster.replica_fetcher import ReplicaFetcher
 from groupcoord.simulation.actions import ActionKind
 from groupcoord.simulation.plan import FAILURE_OPTIONS
-from groupcoord.simulation.planted_defect import Patch, PlantedDefect, return_none
+from tests.simulation.planted_defect import Patch, PlantedDefect, return_none
 
 _NO_SUCH_ACKS = 2
 
