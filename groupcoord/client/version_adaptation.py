@@ -11,14 +11,7 @@ from typing import Any
 from groupcoord.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from groupcoord.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from groupcoord.protocol.apis.leave_group import LeaveGroupRequest
-from groupcoord.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestTopic,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
+from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
 
 REGEX_VERSION = 1
 """The first version of ConsumerGroupHeartbeat that has regular expressions."""
@@ -58,15 +51,7 @@ def _offset_fetch_request(request: OffsetFetchRequest, version: int) -> OffsetFe
     if version >= 8 or not request.groups:
         return request
     group = request.groups[0]
-    topics = (
-        None
-        if group.topics is None
-        else tuple(
-            OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in group.topics
-        )
-    )
-    return replace(request, group_id=group.group_id, topics=topics)
+    return replace(request, group_id=group.group_id, topics=group.topics)
 
 
 _DOWNGRADES: Mapping[type, Callable[[Any, int], Any]] = {
@@ -105,23 +90,7 @@ def _offset_fetch_response(
     """v1–7 have one group and do not name it."""
     if version >= 8:
         return response
-    topics = tuple(
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            partitions=tuple(
-                OffsetFetchResponsePartitions(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in response.topics
-    )
-    group = OffsetFetchResponseGroup(group_id=request.group_id, topics=topics, error_code=response.error_code)
+    group = OffsetFetchResponseGroup(group_id=request.group_id, topics=response.topics, error_code=response.error_code)
     return replace(response, groups=(group,))
 
 

@@ -10,11 +10,10 @@ from groupcoord.protocol.apis.leave_group import LeaveGroupRequest, MemberIdenti
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 
 
@@ -39,7 +38,7 @@ def test_a_list_of_one_group_becomes_one(numbers: tuple[int, ...] | None) -> Non
     topics = None if numbers is None else (OffsetFetchRequestTopics(name="t", partition_indexes=numbers),)
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=topics),))
     old = downgrade_request(request, 7)
-    expected = None if numbers is None else (OffsetFetchRequestTopic(name="t", partition_indexes=numbers),)
+    expected = None if numbers is None else (OffsetFetchRequestTopics(name="t", partition_indexes=numbers),)
     assert (old.group_id, old.topics) == ("g", expected)
     assert downgrade_request(request, 8) is request
     assert downgrade_request(OffsetFetchRequest(group_id="g"), 7) == OffsetFetchRequest(group_id="g")
@@ -68,8 +67,8 @@ def test_one_coordinator_becomes_a_list_of_one() -> None:
 
 
 def test_the_offsets_of_one_group_become_those_of_a_list_of_one() -> None:
-    partition = OffsetFetchResponsePartition(partition_index=2, committed_offset=9, metadata="m", error_code=3)
-    old = OffsetFetchResponse(topics=(OffsetFetchResponseTopic(name="t", partitions=(partition,)),), error_code=14)
+    partition = OffsetFetchResponsePartitions(partition_index=2, committed_offset=9, metadata="m", error_code=3)
+    old = OffsetFetchResponse(topics=(OffsetFetchResponseTopics(name="t", partitions=(partition,)),), error_code=14)
     request = OffsetFetchRequest(group_id="g")
     (group,) = upgrade_response(request, old, 7).groups
     ((same,),) = [topic.partitions for topic in group.topics]

@@ -8,7 +8,6 @@ from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from groupcoord.protocol.messages import (
@@ -55,7 +54,7 @@ def fetch_offsets(
         None
         if wanted is None
         else tuple(
-            OffsetFetchRequestTopic(name=topic, partition_indexes=tuple(partitions))
+            OffsetFetchRequestTopics(name=topic, partition_indexes=tuple(partitions))
             for topic, partitions in wanted.items()
         )
     )

@@ -28,7 +28,6 @@ from groupcoord.protocol.apis.leave_group import MemberIdentity
 from groupcoord.protocol.apis.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from groupcoord.protocol.apis.sync_group import SyncGroupRequestAssignment
@@ -338,7 +337,7 @@ class World:
             old = (
                 None
                 if topics is None
-                else tuple(OffsetFetchRequestTopic(name=n, partition_indexes=tuple(p)) for n, p in topics.items())
+                else tuple(OffsetFetchRequestTopics(name=n, partition_indexes=tuple(p)) for n, p in topics.items())
             )
             request = m.OffsetFetchRequest(group_id=group, topics=old, require_stable=require_stable)
             return self.ask(ApiKey.OFFSET_FETCH, request, version=version)

@@ -122,8 +122,8 @@ def _offset_commit(version: int) -> list[Any]:
 def _offset_fetch(version: int) -> list[Any]:
     if version < 8:
         topics = (
-            of.OffsetFetchRequestTopic(name="orders", partition_indexes=(0, 3)),
-            of.OffsetFetchRequestTopic(name="other", partition_indexes=()),
+            of.OffsetFetchRequestTopics(name="orders", partition_indexes=(0, 3)),
+            of.OffsetFetchRequestTopics(name="other", partition_indexes=()),
         )
         asked: list[Any] = [m.OffsetFetchRequest(group_id="g", topics=some) for some in (topics, ())]
         return asked if version < 2 else [*asked, m.OffsetFetchRequest(group_id="g", topics=None)]

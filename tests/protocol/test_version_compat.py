@@ -11,12 +11,9 @@ from groupcoord.protocol.apis.leave_group import MemberIdentity, MemberResponse
 from groupcoord.protocol.apis.metadata import MetadataRequestTopic
 from groupcoord.protocol.apis.offset_fetch import (
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
 from groupcoord.protocol.errors import ErrorCode
@@ -109,7 +106,7 @@ def test_find_coordinator_of_many_keys(version: int) -> None:
 @pytest.mark.parametrize("version", versions(ApiKey.OFFSET_FETCH, above=7))
 def test_offset_fetch_of_one_group(version: int) -> None:
     api = APIS[ApiKey.OFFSET_FETCH]
-    request = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopic(name="t", partition_indexes=(0, 1)),))
+    request = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1)),))
     topics = (OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1)),)
     assert received(api, version, request).groups == (OffsetFetchRequestGroup(group_id="g", topics=topics),)
     partition = OffsetFetchResponsePartitions(
@@ -120,10 +117,10 @@ def test_offset_fetch_of_one_group(version: int) -> None:
     )
     answer = answered(api, version, OffsetFetchResponse(groups=(found,)))
     epoch = 2 if version >= 5 else -1
-    expected = OffsetFetchResponsePartition(
+    expected = OffsetFetchResponsePartitions(
         partition_index=1, committed_offset=5, committed_leader_epoch=epoch, metadata="m", error_code=0
     )
-    assert answer.topics == (OffsetFetchResponseTopic(name="t", partitions=(expected,)),)
+    assert answer.topics == (OffsetFetchResponseTopics(name="t", partitions=(expected,)),)
     assert answer.error_code == (16 if version >= 2 else 0)
     assert answer.groups == ()
 

@@ -9,18 +9,10 @@ from groupcoord.protocol.message_dataclass import message
 
 
 @message
-class OffsetFetchRequestTopic:
-    """Partitions of one topic: v1–7."""
-
-    name: str = ""
-    partition_indexes: tuple[int, ...] = ()
-
-
-@message
 class OffsetFetchRequestTopics:
-    """Partitions of one topic: v8+."""
+    """Partitions of one topic."""
 
-    name: str = ""  # v8–9
+    name: str = ""  # v1–9
     partition_indexes: tuple[int, ...] = ()
     topic_id: uuid.UUID | None = None  # v10+
 
@@ -45,14 +37,14 @@ class OffsetFetchRequest:
     """
 
     group_id: str = ""  # v1–7
-    topics: tuple[OffsetFetchRequestTopic, ...] | None = ()  # v1–7, nullable v2–7: all
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = ()  # v1–7, nullable v2–7: all
     require_stable: bool = False  # v7+
     groups: tuple[OffsetFetchRequestGroup, ...] = ()  # v8+
 
 
 @message
-class OffsetFetchResponsePartition:
-    """The offset of one partition: v1–7."""
+class OffsetFetchResponsePartitions:
+    """The offset of one partition. Errors: UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID (v10)."""
 
     partition_index: int = 0
     committed_offset: int = 0  # -1: none
@@ -62,29 +54,10 @@ class OffsetFetchResponsePartition:
 
 
 @message
-class OffsetFetchResponseTopic:
-    """Partitions of one topic: v1–7."""
-
-    name: str = ""
-    partitions: tuple[OffsetFetchResponsePartition, ...] = ()
-
-
-@message
-class OffsetFetchResponsePartitions:
-    """The offset of one partition: v8+. Errors: UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_ID (v10)."""
-
-    partition_index: int = 0
-    committed_offset: int = 0  # -1: none
-    committed_leader_epoch: int = -1
-    metadata: str | None = ""
-    error_code: int = 0
-
-
-@message
 class OffsetFetchResponseTopics:
-    """Partitions of one topic: v8+."""
+    """Partitions of one topic."""
 
-    name: str = ""  # v8–9
+    name: str = ""  # v1–9
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
     topic_id: uuid.UUID | None = None  # v10+
 
@@ -109,7 +82,7 @@ class OffsetFetchResponse:
     Handlers fill in ``groups`` in all versions.
     """
 
-    topics: tuple[OffsetFetchResponseTopic, ...] = ()  # v1–7
+    topics: tuple[OffsetFetchResponseTopics, ...] = ()  # v1–7
     error_code: int = 0  # v2–7
     throttle_time_ms: int = 0  # v3+
     groups: tuple[OffsetFetchResponseGroup, ...] = ()  # v8+
@@ -144,15 +117,7 @@ def _upgrade(request: OffsetFetchRequest, version: int) -> OffsetFetchRequest:
     """v1–7 ask for one group; a null list of topics means all of them, from v2 on."""
     if version >= 8:
         return request
-    topics = request.topics
-    group = OffsetFetchRequestGroup(
-        group_id=request.group_id,
-        topics=None
-        if topics is None
-        else tuple(
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics
-        ),
-    )
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
     return replace(request, groups=(group,))
 
 
@@ -161,23 +126,7 @@ def _downgrade(response: OffsetFetchResponse, version: int) -> OffsetFetchRespon
     if version >= 8 or not response.groups:
         return response
     group = response.groups[0]
-    topics = tuple(
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                OffsetFetchResponsePartition(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=partition.committed_leader_epoch,
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in group.topics
-    )
-    return replace(response, topics=topics, error_code=group.error_code)
+    return replace(response, topics=group.topics, error_code=group.error_code)
 
 
 API = Api(
