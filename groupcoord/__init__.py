@@ -25,7 +25,7 @@ _MODULES = {
     "ManualProducer": "testing.manual_producer",
     "MemberDescription": "testing.group_handle",
     "ProducerRecord": "testing.record_writing",
-    "RecordMetadata": "client.producer.record_metadata",
+    "RecordMetadata": "client.producer.sent_records",
     "RemoteCluster": "testing.remote_cluster",
     "SyncCluster": "testing.sync_api",
     "SyncRemoteCluster": "testing.sync_api",

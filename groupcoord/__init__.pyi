@@ -2,7 +2,7 @@ from groupcoord import events as events
 from groupcoord.client.completed_fetch import ConsumerRecord as ConsumerRecord
 from groupcoord.client.consumer import Consumer as Consumer
 from groupcoord.client.kafka_producer import Producer as Producer
-from groupcoord.client.producer.record_metadata import RecordMetadata as RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata as RecordMetadata
 from groupcoord.control.client import ControlClient as ControlClient
 from groupcoord.protocol.errors import ErrorCode as ErrorCode
 from groupcoord.testing.abstract_cluster import KafkaCluster as KafkaCluster

@@ -10,7 +10,7 @@ from groupcoord.protocol.apis.produce import PartitionProduceData, ProduceReques
 from groupcoord.protocol.batches.record_batch import build_batch
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
-from groupcoord.testing.cluster_broker import ClusterBroker
+from groupcoord.testing.broker_and_controller_handles import ClusterBroker
 
 TOPIC = "orders"
 _TIMEOUT_MS = 60_000

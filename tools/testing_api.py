@@ -5,13 +5,12 @@ import re
 from dataclasses import fields, is_dataclass
 
 from groupcoord.client.completed_fetch import ConsumerRecord
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.testing.append_rules import HeldAppends
 from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.broker_and_controller_handles import ClusterBroker, ControllerHandle
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
-from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import AsyncRule, Barrier, Faults, HoldRule
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription

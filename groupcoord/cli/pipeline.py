@@ -22,10 +22,9 @@ from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
 from groupcoord.cli.option_types import listen_address, whole_number
 from groupcoord.page.html_embedding import PageNotBuiltError, built_page
-from groupcoord.pipeline.errors import PipelineError
+from groupcoord.pipeline.errors import PipelineError, plain_reason
 from groupcoord.pipeline.open_and_hanging_transactions import HANGING_AFTER_S
 from groupcoord.pipeline.report.report_model import DETAILED
-from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.metric_names import LIMIT
 
 if TYPE_CHECKING:

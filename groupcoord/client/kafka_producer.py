@@ -26,8 +26,7 @@ from groupcoord.client.producer.producer_errors import (
     TransactionTimeoutError,
 )
 from groupcoord.client.producer.record_accumulator import SMALL_OVERHEAD_BYTES, Appended, TopicQueues
-from groupcoord.client.producer.record_arguments import Headers, header_pairs, require_bytes
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import Headers, RecordMetadata, header_pairs, require_bytes
 from groupcoord.client.producer.transaction_manager import GroupMetadata, ProducerState, TransactionManager
 from groupcoord.client.producer_driver import ProducerDriver
 from groupcoord.client.wall_clock import wall_clock

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -14,7 +15,6 @@ from groupcoord.client.member import member_events as e
 from groupcoord.client.member.action_executor import ActionExecutor
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
-from groupcoord.client.run_in_daemon_thread import run_in_daemon_thread
 from groupcoord.client.trouble_log import TroubleLog
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
@@ -278,3 +278,32 @@ class MemberDriver(ActionExecutor):
     def _due(self) -> None:
         self._timer, self._timer_at_ms = None, None
         self.execute_actions(self.membership.expire(self.now_ms()))
+
+
+def run_in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> "asyncio.Future[Any]":
+    """Call ``function`` in a thread of its own; the future gets its result or its exception.
+
+    ``asyncio.to_thread`` would not do for a function that may never return: its threads are joined when the program ends.
+    """
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if future.done():
+            return  # nobody waits any more
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function(*arguments)
+        except Exception as problem:
+            error = problem
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name=f"groupcoord {function.__name__}", daemon=True).start()
+    return future

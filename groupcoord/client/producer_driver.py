@@ -12,7 +12,6 @@ from groupcoord.client.option_value_parsing import Address
 from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import MetadataTimeoutError
 from groupcoord.client.producer.record_accumulator import PartitionLeader
-from groupcoord.client.producer.record_metadata import RecordMetadata
 from groupcoord.client.producer.sender import (
     Action,
     BatchDone,
@@ -23,6 +22,7 @@ from groupcoord.client.producer.sender import (
     answers_by_partition,
     produce_request,
 )
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.client.producer.transaction_manager import (
     ProducerRequest,
     ProducerSettings,

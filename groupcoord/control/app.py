@@ -17,10 +17,9 @@ from groupcoord.control.problem_documents import MEDIA_TYPE, TITLES
 from groupcoord.control.routes.append_rules import appends
 from groupcoord.control.routes.clock import clock
 from groupcoord.control.routes.clusters import of_broker, of_process
-from groupcoord.control.routes.controller import controller
 from groupcoord.control.routes.faults import faults
 from groupcoord.control.routes.groups import groups
-from groupcoord.control.routes.nodes import nodes
+from groupcoord.control.routes.nodes import controller, nodes
 from groupcoord.control.routes.page import page_routes
 from groupcoord.control.routes.topics import topics
 from groupcoord.control.routes.trace import trace

@@ -19,8 +19,7 @@ import httpx
 from pydantic import TypeAdapter
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.control.broker_and_controller_client import ControlledController, ControlledNode
-from groupcoord.control.clock_client import ControlledClock
+from groupcoord.control.client_parts import ControlledClock, ControlledController, ControlledNode
 from groupcoord.control.models import (
     AppendRuleState,
     Entries,

@@ -7,9 +7,8 @@ from typing import Any
 from groupcoord.page.dissections import dissection_of
 from groupcoord.playground import argument_checks
 from groupcoord.playground.actions import Actions
-from groupcoord.playground.callback_loop import CallbackLoop
 from groupcoord.playground.snapshot import snapshot
-from groupcoord.playground.socketless_cluster import SocketlessCluster
+from groupcoord.playground.socketless_cluster import CallbackLoop, SocketlessCluster
 from groupcoord.testing.trace import file_format
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
 

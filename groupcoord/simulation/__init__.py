@@ -20,12 +20,12 @@ from groupcoord.simulation.plan import (
     PlanOptions,
     ProducingPlan,
     SimulationPlan,
+    StandaloneProducerPlan,
     TransactionPlan,
     generate,
     plan_from_seed,
 )
 from groupcoord.simulation.run import SimulationResult, explain, simulate, simulate_plan
-from groupcoord.simulation.standalone_producer_plan import StandaloneProducerPlan
 from groupcoord.simulation.world import SimulatedWorld
 
 __all__ = [

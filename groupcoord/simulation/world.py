@@ -23,15 +23,13 @@ from groupcoord.simulation.plan import (
     CONSUMER,
     OFFSETS_TOPIC,
     TRANSACTION_STATE,
+    WRITTEN_TOPIC,
     MemberPlan,
     PlannedAction,
     SimulationPlan,
 )
 from groupcoord.simulation.prng import Prng, draw
-from groupcoord.simulation.standalone_client import StandaloneClient
-from groupcoord.simulation.standalone_consumer import StandaloneConsumer
-from groupcoord.simulation.standalone_producer import StandaloneProducer
-from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.standalone_clients import StandaloneClient, StandaloneConsumer, StandaloneProducer
 
 START_INTERVAL_MS = 700
 """The time between the starts of two members."""

@@ -3,12 +3,12 @@
 docs/testing.md is the introduction.
 """
 
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.testing.abstract_cluster import KafkaCluster
 from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.broker_and_controller_handles import DuplicateBrokerRegistrationError
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_broker import DuplicateBrokerRegistrationError
 from groupcoord.testing.cluster_clock import ClockError, ClusterClock, PendingDeadline
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.group_handle import GroupDescription, MemberDescription

@@ -16,7 +16,7 @@ from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_value_parsing import assignors_of
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.coordinator.consumer.member_lookup import new_member_id
 from groupcoord.coordinator.group import GroupType
 from groupcoord.did_you_mean import did_you_mean

@@ -37,12 +37,11 @@ from groupcoord.testing.abstract_cluster import (
 )
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.broker_and_controller_handles import ClusterBroker, ControllerHandle
 from groupcoord.testing.clocks import ClockMode
 from groupcoord.testing.cluster_arguments import try_out
 from groupcoord.testing.cluster_as_zookeeper_paths import registry_of
-from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
-from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.engine import Engine, InProcessConnection
 from groupcoord.testing.failure_report import failure_report

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.member.metadata_and_commit_requests import partition_errors
-from groupcoord.client.producer.record_arguments import require_bytes
+from groupcoord.client.producer.sent_records import require_bytes
 from groupcoord.core.grouping import grouped
 from groupcoord.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnTopic
 from groupcoord.protocol.apis.find_coordinator import TRANSACTION

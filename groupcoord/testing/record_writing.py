@@ -3,8 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from groupcoord.client.producer.record_arguments import Headers, header_pairs, require_bytes
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import (
+    Headers,
+    RecordMetadata,
+    header_pairs,
+    require_bytes,
+)
 from groupcoord.partitioners import DefaultPartitioner
 from groupcoord.protocol.apis.produce import PartitionProduceData, PartitionProduceResponse, TopicProduceData
 from groupcoord.protocol.batches.record_batch import build_batch

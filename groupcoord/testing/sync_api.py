@@ -7,10 +7,9 @@ Their types are in ``sync_api.pyi``, which ``python -m tools.docs`` generates.
 from groupcoord.testing.abstract_cluster import KafkaCluster
 from groupcoord.testing.append_rules import AppendRule, HeldAppends
 from groupcoord.testing.auto_member import AutoMember
+from groupcoord.testing.broker_and_controller_handles import ClusterBroker, ControllerHandle
 from groupcoord.testing.cluster import Cluster
-from groupcoord.testing.cluster_broker import ClusterBroker
 from groupcoord.testing.cluster_clock import ClusterClock
-from groupcoord.testing.cluster_controller import ControllerHandle
 from groupcoord.testing.cluster_group import ClusterGroup
 from groupcoord.testing.faults import Barrier, Faults
 from groupcoord.testing.group_handle import GroupHandle

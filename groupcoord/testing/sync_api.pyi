@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, Unpack
 from groupcoord.assignors import Assignor, TopicPartition
 from groupcoord.client.completed_fetch import ConsumerRecord
 from groupcoord.client.metadata_as_zookeeper_paths import ZooKeeperTree
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.cluster.broker_status import BrokerCondition
 from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.coordinator_partition_writer import AppendDecision

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import groupcoord as gc
-from groupcoord.cli import cluster_metadata_tree
+from groupcoord.cli import cluster
 from groupcoord.cli.main import main
 
 BROKER_3 = "/brokers/ids/3"
@@ -37,7 +37,7 @@ def test_what_changes_is_told(
             raise KeyboardInterrupt
         getattr(kafka.broker(3), action)()
 
-    monkeypatch.setattr(cluster_metadata_tree, "sleep", acts)
+    monkeypatch.setattr(cluster, "sleep", acts)
     assert main(["cluster", "tree", BROKER_3, "--bootstrap", kafka.address, "--watch"]) == 130
     assert capsys.readouterr().out.splitlines() == [line, f"- {line}", f"+ {line}"]
 

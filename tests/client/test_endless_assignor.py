@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from groupcoord.client.run_in_daemon_thread import run_in_daemon_thread
+from groupcoord.client.member_driver import run_in_daemon_thread
 
 ENDLESS = """
 import asyncio, threading

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from groupcoord.cli.pipeline import run
-from groupcoord.pipeline.spark_errors import plain_reason
+from groupcoord.pipeline.errors import plain_reason
 
 DISK = """An error occurred while calling o812.parquet.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 41.0 failed 1 times

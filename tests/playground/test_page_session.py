@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupcoord.playground.callback_loop import CallbackLoop
 from groupcoord.playground.page_session import PageSession
+from groupcoord.playground.socketless_cluster import CallbackLoop
 
 
 class Page:

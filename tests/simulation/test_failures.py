@@ -35,8 +35,7 @@ from groupcoord.simulation.invariants.replication import (
     ReplicasConverge,
     WrittenOnce,
 )
-from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC
-from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.plan import CLASSIC, CONSUMER, OUTPUT_TOPIC, WRITTEN_TOPIC
 from tests.simulation import runs
 
 pytestmark = pytest.mark.slow

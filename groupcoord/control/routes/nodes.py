@@ -1,18 +1,19 @@
-"""Routes of the individual brokers (nodes) of a cluster: stop, kill, pause or start one, cut its network,
-stop its replication, slow down or lose its disk, unregister it."""
+"""Routes of the individual brokers (nodes) of a cluster and of its controller: stop, kill, pause or start one; of a broker
+also cut its network, stop its replication, slow down or lose its disk, unregister it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Path, Query
 
-from groupcoord.control.broker_models import Node
+from groupcoord.control.broker_models import Controller, Node
 from groupcoord.control.controlled_clusters import ControlledCluster, taken
 from groupcoord.control.problem_documents import ProblemError, responses, wrong_argument
 from groupcoord.control.route_dependencies import CONFLICT, WAITS, Target, Timeout, router, waited
-from groupcoord.testing.cluster_broker import ClusterBroker, delay_of
+from groupcoord.testing.broker_and_controller_handles import ClusterBroker, ControllerHandle, delay_of
 
 nodes = router("nodes")
+controller = router("controller")
 
 Peer = Annotated[str, Query(description="the id of another broker, `controller` or `clients`")]
 Seconds = Annotated[float, Query(description="the delay of each append, on the cluster's clock; 0: none")]
@@ -159,3 +160,45 @@ async def unregister_node(node: NodeId, cluster: Target) -> Node:
 
 def _peer(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
+
+
+# The controller.
+
+
+async def _controller_done(
+    cluster: ControlledCluster, act: Callable[[ControllerHandle], Awaitable[None]]
+) -> Controller:
+    async with cluster.changing:
+        await act(cluster.controller)
+        return Controller.model_validate(cluster.controller)
+
+
+@controller.get("/controller", summary="Show the controller of the cluster")
+async def show_controller(cluster: Target) -> Controller:
+    """Its state, and the epoch in which it was elected. A single broker is its own controller."""
+    return Controller.model_validate(cluster.controller)
+
+
+@controller.post("/controller/kill", summary="Kill the controller", responses=CONFLICT)
+async def kill_controller(cluster: Target) -> Controller:
+    """Brokers keep serving with the metadata that they have; requests that need the controller wait, and get REQUEST_TIMED_OUT
+    after 60 s."""
+    return await _controller_done(cluster, ControllerHandle.kill)
+
+
+@controller.post("/controller/start", summary="Start the controller again", responses=CONFLICT)
+async def start_controller(cluster: Target) -> Controller:
+    """After a kill, in the next epoch: waiting requests are handled, and the sessions of brokers start anew."""
+    return await _controller_done(cluster, ControllerHandle.start)
+
+
+@controller.post("/controller/pause", summary="Suspend the controller", responses=CONFLICT)
+async def pause_controller(cluster: Target) -> Controller:
+    """As a suspended process (SIGSTOP), it decides nothing until it is resumed."""
+    return await _controller_done(cluster, ControllerHandle.pause)
+
+
+@controller.post("/controller/resume", summary="Resume a paused controller", responses=CONFLICT)
+async def resume_controller(cluster: Target) -> Controller:
+    """It keeps its epoch, and answers the requests that waited."""
+    return await _controller_done(cluster, ControllerHandle.resume)

@@ -50,7 +50,7 @@ from groupcoord.pipeline.columnar_decoder import PLACES, is_of_places
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.schemas import LOG
 from groupcoord.pipeline.sources.columnar_batch_reader import BatchHeaders, headers, is_control, read, walk
-from groupcoord.pipeline.sources.split_offset_range import cut_offsets
+from groupcoord.pipeline.sources.segment_files import PIECE_BYTES
 from groupcoord.pipeline.sources.transaction_outcomes import (
     batches_alone,
     first_ends,
@@ -487,3 +487,30 @@ class OffsetsStream(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailab
 
     def _ends(self) -> dict[str, int]:
         return {str(partition): end for partition, (_, end) in bounds(self.options).items()}
+
+
+RANGE_BYTES = PIECE_BYTES
+"""How much one task reads, as of segment files: about a second of decoding, while starting a task takes some 50 ms."""
+FEWEST_OFFSETS = 50_000
+"""Shorter ranges are not split: they are read faster than another task starts."""
+
+
+def cut_offsets(start: int, end: int, density: Callable[[int], float]) -> list[int]:
+    """The offsets between ``start`` and ``end`` at which to split, in order. ``density`` gives the bytes per offset around an
+    offset.
+
+    A number of offsets does not tell how much there is to read: compaction may have left ten records of a million offsets,
+    while behind them every offset has a record. So the density is sampled at some offsets, and a range is halved until it has
+    about RANGE_BYTES by this estimate. A wrong estimate makes a range longer, but does not change what is read.
+    """
+
+    def cuts(low: int, high: int, at_low: float, at_high: float) -> list[int]:
+        if high - low < 2 * FEWEST_OFFSETS or (high - low) * max(at_low, at_high) <= RANGE_BYTES:
+            return []
+        middle = (low + high) // 2
+        at_middle = density(middle)
+        return [*cuts(low, middle, at_low, at_middle), middle, *cuts(middle, high, at_middle, at_high)]
+
+    if end - start < 2 * FEWEST_OFFSETS:
+        return []
+    return cuts(start, end, density(start), density(end - 1))

@@ -11,9 +11,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from groupcoord.pipeline.errors import PipelineError, SourceWarning
+from groupcoord.pipeline.errors import PipelineError, SourceWarning, plain_reason
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
-from groupcoord.pipeline.spark_errors import plain_reason
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import NONE
 

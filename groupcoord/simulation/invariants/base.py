@@ -8,7 +8,7 @@ from groupcoord.simulation.brokers import BrokerObserver, SimulatedBrokers
 from groupcoord.simulation.event_queue import EventQueue
 from groupcoord.simulation.member_process import MemberProcess
 from groupcoord.simulation.plan import SimulationPlan
-from groupcoord.simulation.standalone_producer import StandaloneProducer
+from groupcoord.simulation.standalone_clients import StandaloneProducer
 
 
 class InvariantViolation(Exception):

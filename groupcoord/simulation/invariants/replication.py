@@ -13,8 +13,7 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
 from groupcoord.simulation.invariants.base import Invariant
-from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, SimulationPlan
-from groupcoord.simulation.standalone_producer_plan import WRITTEN_TOPIC
+from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, WRITTEN_TOPIC, SimulationPlan
 
 _ALL = -1
 _ALL_BYTES = 1 << 30

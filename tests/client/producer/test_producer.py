@@ -17,7 +17,7 @@ from groupcoord.client.producer.producer_errors import (
     ProducerClosedError,
     RecordTooLargeError,
 )
-from groupcoord.client.producer.record_metadata import RecordMetadata
+from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.core.effects import Call, CloseConnection, Effect
 from groupcoord.core.events import Event
 from groupcoord.partitioners import RoundRobinPartitioner

@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from groupcoord import Cluster
 from groupcoord.client.log_reader import READ_COMMITTED, READ_UNCOMMITTED, FetchedBatches
 from groupcoord.pipeline.columnar_decoder import is_of_places
-from groupcoord.pipeline.sources import kafka_source, split_offset_range
-from groupcoord.pipeline.sources.kafka_source import OffsetRange
-from groupcoord.pipeline.sources.split_offset_range import FEWEST_OFFSETS, RANGE_BYTES, cut_offsets
+from groupcoord.pipeline.sources import kafka_source
+from groupcoord.pipeline.sources.kafka_source import FEWEST_OFFSETS, RANGE_BYTES, OffsetRange, cut_offsets
 from groupcoord.protocol.batches.record_batch import ABORT_MARKER, COMMIT_MARKER, CONTROL, TRANSACTIONAL, build_batch
 from groupcoord.protocol.batches.records import Record
 from tests import real_kafka as real
@@ -188,8 +187,8 @@ def test_a_short_log_is_not_even_asked() -> None:
 @pytest.fixture
 def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task reads hardly anything."""
-    monkeypatch.setattr(split_offset_range, "RANGE_BYTES", 2000)
-    monkeypatch.setattr(split_offset_range, "FEWEST_OFFSETS", 5)
+    monkeypatch.setattr(kafka_source, "RANGE_BYTES", 2000)
+    monkeypatch.setattr(kafka_source, "FEWEST_OFFSETS", 5)
 
 
 def test_a_run_in_ranges_makes_the_tables_that_a_run_on_the_files_makes(

@@ -1,6 +1,7 @@
-"""Checks and converts the arguments of ``Producer.send``: key and value must be bytes, headers pairs."""
+"""The arguments of ``Producer.send``, where key and value must be bytes, and headers pairs, and its result, RecordMetadata."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from groupcoord.protocol.batches.records import Header
 
@@ -24,3 +25,14 @@ def header_pairs(headers: Headers) -> tuple[Header, ...]:
     if not all(isinstance(each.key, str) for each in found):
         raise TypeError(wrong)
     return found
+
+
+class RecordMetadata(NamedTuple):
+    """The topic, partition, offset and timestamp of an acknowledged record."""
+
+    topic: str
+    partition: int
+    offset: int
+    """-1 if it is not known: with ``acks=0``, or if the record was a duplicate whose offset the broker no longer has."""
+    timestamp_ms: int
+    """The record's own timestamp or, with ``message.timestamp.type=LogAppendTime``, the time of the append at the broker."""
