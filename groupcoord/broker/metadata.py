@@ -58,7 +58,7 @@ def handle_metadata(broker: Broker, ctx: HandlerContext, call: Call, request: Me
     """Respond with the brokers and the requested topics; missing topics may be auto-created."""
     error = _unanswerable(request, call.version)
     if error:
-        ctx.reply(call, _error_response(request, error))
+        ctx.reply(call, call.api.error_response(request, call.version, error))
         return
     asked = request.topics
     if asked is None:
@@ -100,14 +100,6 @@ def _unanswerable(request: MetadataRequest, version: int) -> ErrorCode | None:
     if any(topic.name is None for topic in topics) and not any(topic.topic_id for topic in topics):
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return None
-
-
-def _error_response(request: MetadataRequest, error: ErrorCode) -> MetadataResponse:
-    topics = tuple(
-        MetadataResponseTopic(error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=())
-        for topic in request.topics or ()
-    )
-    return MetadataResponse(brokers=(), topics=topics, error_code=error)
 
 
 def _all_topics(broker: Broker) -> list[MetadataResponseTopic]:

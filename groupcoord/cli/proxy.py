@@ -21,13 +21,13 @@ from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
 from groupcoord.server import event_logging
 from groupcoord.server.address_text import host_and_port
-from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.server.event_logging import LogRateLimiter
 from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
 from groupcoord.storage.file_io import write_output
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestEvent
+from groupcoord.wall_clock import wall_clock
 
 logger = logging.getLogger(__name__)
 

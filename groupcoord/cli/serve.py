@@ -21,10 +21,11 @@ from groupcoord.config.config_def import ConfigError
 from groupcoord.config.features import check_levels
 from groupcoord.config.property_definitions import BROKER
 from groupcoord.server import event_logging
-from groupcoord.server.clock_and_random_ids import NowMs, SystemRandomSource, wall_clock
+from groupcoord.server.clock_and_random_ids import NowMs, SystemRandomSource
 from groupcoord.server.event_logging import LogRateLimiter
 from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
 from groupcoord.server.server import Server
+from groupcoord.wall_clock import wall_clock
 
 if TYPE_CHECKING:
     from groupcoord.storage.file_storage_backend import DataDirectory

@@ -40,9 +40,9 @@ from groupcoord.client.position_resolver import OffsetResetStrategy, PositionRes
 from groupcoord.client.producer.transaction_manager import GroupMetadata
 from groupcoord.client.subscription_state import SubscriptionState
 from groupcoord.client.trouble_log import TroubleLog
-from groupcoord.client.wall_clock import wall_clock
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import ErrorCode
+from groupcoord.wall_clock import wall_clock
 
 CLOSE_TIMEOUT_MS = 5_000
 """The default time-out of ``stop``: half of it is for the last commits, the rest for leaving the group."""

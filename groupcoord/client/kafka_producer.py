@@ -29,9 +29,9 @@ from groupcoord.client.producer.record_accumulator import SMALL_OVERHEAD_BYTES, 
 from groupcoord.client.producer.sent_records import Headers, RecordMetadata, header_pairs, require_bytes
 from groupcoord.client.producer.transaction_manager import GroupMetadata, ProducerState, TransactionManager
 from groupcoord.client.producer_driver import ProducerDriver
-from groupcoord.client.wall_clock import wall_clock
 from groupcoord.core.events import Event
 from groupcoord.partitioners import KEYED
+from groupcoord.wall_clock import wall_clock
 
 CLOSE_TIMEOUT_MS = 5_000
 """``stop`` gives up after so long without an acknowledgement."""

@@ -8,7 +8,7 @@ from groupcoord.client.client_errors import BrokerError, ClientError
 from groupcoord.client.log_reader import EARLIEST, LATEST, LogReader
 from groupcoord.client.option_value_parsing import Address
 from groupcoord.offsets_log.log_source import Batch, SourceError, UnreadableData
-from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, iter_batch_extents, read_header
+from groupcoord.protocol.batches.record_batch import BatchError, checksum_matches, iter_batches
 
 FETCH_BYTES = 4 << 20
 
@@ -59,9 +59,7 @@ class ClusterSource:
 def _batches(topic: str, partition: int, segment: int, offset: int, data: bytes) -> Iterator[Batch | UnreadableData]:
     """The complete batches in ``data``, up to the first corrupt one."""
     try:
-        for position, size, _ in iter_batch_extents(data):
-            header = read_header(data, position)
-            batch = data[position : position + size]
+        for header, batch in iter_batches(data):
             if not checksum_matches(batch, header):
                 yield UnreadableData(partition, header.base_offset, "the checksum of the batch is wrong", topic=topic)
                 return

@@ -13,7 +13,7 @@ from groupcoord.offsets_log.entries import LogEntry, entries, entry_json
 from groupcoord.offsets_log.log_source import Batch
 from groupcoord.playground.actions import Actions, MemberProcess, ProducerProcess
 from groupcoord.playground.socketless_cluster import SocketlessCluster
-from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
+from groupcoord.protocol.batches.record_batch import iter_batches
 from groupcoord.testing.group_handle import GroupDescription
 from groupcoord.testing.record_reading import read_log
 from groupcoord.testing.trace.short_member_names import ShortMemberNames
@@ -186,7 +186,6 @@ def _batches(number: int, log: PartitionLog) -> Iterator[Batch]:
     while offset < log.log_end_offset:
         data = log.read(offset, _PIECE_BYTES, at_least_one=True, committed_only=False).data()
         offset += 1  # compaction may have left no records after it
-        for position, size, _ in iter_batch_extents(data):
-            header = read_header(data, position)
+        for header, batch in iter_batches(data):
             offset = header.last_offset + 1
-            yield Batch(number, log.log_start_offset, header, data[position : position + size])
+            yield Batch(number, log.log_start_offset, header, batch)

@@ -17,11 +17,12 @@ from groupcoord.config.listeners import LAST_PORT
 from groupcoord.core.effects import Effect, EmitEvent
 from groupcoord.server.address_text import host_and_port
 from groupcoord.server.background_worker import BackgroundWorker
-from groupcoord.server.clock_and_random_ids import NowMs, SecondsUntil, wall_clock
+from groupcoord.server.clock_and_random_ids import NowMs, SecondsUntil
 from groupcoord.server.connection import Round, ServerConnection
 from groupcoord.server.connection_registry import ConnectionRegistry
 from groupcoord.server.listener import Acceptor, bind
 from groupcoord.server.serving_loop import ServingLoop, UnexpectedError
+from groupcoord.wall_clock import wall_clock
 
 logger = logging.getLogger(__name__)
 

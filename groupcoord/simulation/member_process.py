@@ -27,7 +27,7 @@ from groupcoord.protocol.messages import (
 )
 from groupcoord.simulation.consumer_and_producer_application import ConsumerAndProducerApplication
 from groupcoord.simulation.consumer_application import GROUP, ConsumerApplication
-from groupcoord.simulation.event_queue import Callback, EventQueue
+from groupcoord.simulation.event_queue import Callback
 from groupcoord.simulation.network import (
     GENERAL,
     HEARTBEAT_REQUESTS,
@@ -39,11 +39,11 @@ from groupcoord.simulation.network import (
     OnResponse,
     PendingRequests,
     SimulatedConnection,
-    SimulatedNetwork,
     rank,
 )
-from groupcoord.simulation.plan import CONSUMER, MemberPlan, SimulationPlan
+from groupcoord.simulation.plan import CONSUMER, MemberPlan
 from groupcoord.simulation.prng import Prng
+from groupcoord.simulation.standalone_clients import ClientEnvironment
 from groupcoord.simulation.transactional_application import TransactionalApplication
 
 _ROUTINE_REQUESTS = (*HEARTBEAT_REQUESTS, OffsetCommitRequest)
@@ -59,24 +59,14 @@ class UnsafeSkipError(Exception):
     """A skipped heartbeat would have had an effect, so the run must be repeated without skipping."""
 
 
-class ProcessEnvironment(Protocol):
+class ProcessEnvironment(ClientEnvironment, Protocol):
     """The part of the simulated world that a process uses."""
-
-    plan: SimulationPlan
-    event_queue: EventQueue
-    network: SimulatedNetwork
 
     def quiet_until(self) -> int | None:
         """The time (ms) before which only idle members act; None if anything else happens or may happen."""
 
     def heartbeat_in_advance(self, connection: SimulatedConnection, number: int, request: Any, at_ms: int) -> Any:
         """The response to a heartbeat that arrives at ``at_ms``, before which nothing else happens."""
-
-    def broker_number(self, node_id: int) -> int:
-        """The number of a broker (from 0)."""
-
-    def random_broker(self, slot_id: int) -> int:
-        """The number of a random broker."""
 
     def ownership_changed(self) -> None:
         """The owned partitions of a process have changed."""

@@ -11,8 +11,7 @@ from groupcoord.protocol.batches.record_batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     build_batch,
-    iter_batch_extents,
-    read_header,
+    iter_batches,
 )
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
@@ -138,9 +137,7 @@ class StandaloneConsumer(StandaloneClient):
         refused = {each.partition_index for each in partitions if each.error_code}
         self.leaders = {partition: leader for partition, leader in self.leaders.items() if partition not in refused}
         for each in partitions:
-            data = bytes(each.records or b"")
-            for position, size, _ in iter_batch_extents(data):
-                header = read_header(data[position : position + size])
+            for header, _ in iter_batches(bytes(each.records or b"")):
                 self.positions[each.partition_index] = header.last_offset + 1
 
 

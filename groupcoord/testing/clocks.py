@@ -14,7 +14,7 @@ from groupcoord.cluster.cluster_core import ClusterCore
 from groupcoord.cluster.layer import Layer
 from groupcoord.core.effects import Effect
 from groupcoord.core.timers import TimerKey
-from groupcoord.server.clock_and_random_ids import monotonic_origin_ns, wall_clock
+from groupcoord.wall_clock import monotonic_origin_ns, wall_clock
 
 
 class ClockMode(enum.StrEnum):

@@ -3,7 +3,6 @@ configs, and for offsets that are none."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.broker.topic_names import INTERNAL
@@ -77,11 +76,10 @@ def require_known_configs(name: str, topic: Topic) -> Topic:
 def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
     """The error for a ``topic`` that does not exist; it names existing ones, and the most similar one."""
     names = sorted(set(known) - INTERNAL)
-    near = get_close_matches(str(topic), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    hint = did_you_mean(str(topic), names, otherwise="", shown=repr)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     there = f"The topics are {', '.join(names[:_NAMED])}{more}" if names else "There are none: topics=, create_topic"
-    return ValueError(f"there is no topic {topic!r}{hint} {there}")
+    return ValueError(f"there is no topic {topic!r}{f'; {hint}' if hint else '.'} {there}")
 
 
 def unknown_partition(topic: str, partition: object, count: int) -> ValueError:

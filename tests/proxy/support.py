@@ -10,7 +10,7 @@ from groupcoord.core.events import Event
 from groupcoord.protocol.apis import APIS, ApiKey
 from groupcoord.protocol.framing import encode_request, parse_response
 from groupcoord.proxy.proxy import Proxy
-from groupcoord.server.clock_and_random_ids import wall_clock
+from groupcoord.wall_clock import wall_clock
 
 _INT32 = struct.Struct(">i")
 

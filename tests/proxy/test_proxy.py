@@ -40,11 +40,11 @@ from groupcoord.proxy import proxy as proxies
 from groupcoord.proxy.address_rewriting import share_codec
 from groupcoord.proxy.recording import RecordedFrame
 from groupcoord.proxy.written_trace import WrittenTrace
-from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.layer import FaultInjected
 from groupcoord.testing.trace.events import ConnectionClosed, ConnectionOpened, RequestReceived, ResponseSent
 from groupcoord.testing.trace.trace import Trace
+from groupcoord.wall_clock import wall_clock
 from tests.proxy.support import Client, address_of, broker, frame_from, framed, proxy_to
 
 SOON_S = 30.0

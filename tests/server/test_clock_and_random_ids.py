@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from groupcoord.server.clock_and_random_ids import SystemRandomSource, wall_clock
+from groupcoord.server.clock_and_random_ids import SystemRandomSource
+from groupcoord.wall_clock import wall_clock
 
 
 def test_ids_differ() -> None:

@@ -6,9 +6,34 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from groupcoord.cli.demo.output import DemoOutput
+from groupcoord.cli.demo.story_progress import StoryProgress
 from groupcoord.testing.cluster import Cluster
 
 HOST = "127.0.0.1"
+
+
+async def play_on_cluster(
+    play: Callable[[Cluster], Awaitable[int]],
+    progress: StoryProgress,
+    output: DemoOutput,
+    page: str | None,
+    *,
+    afterwards: Callable[[str], Awaitable[int]] | None = None,
+    **settings: Any,
+) -> int:
+    """Play a story on the cluster with ``settings``; for ``page`` see ``demo_cluster``. Returns its exit code, or if it has
+    succeeded that of ``afterwards``, which is called with the address of the cluster.
+    """
+    try:
+        async with demo_cluster(output, page, listeners=[progress.happened], **settings) as (kafka, until_seen):
+            try:
+                code = await play(kafka)
+            finally:
+                await progress.end()
+            await until_seen()
+            return code if code or afterwards is None else await afterwards(kafka.address)
+    except ExceptionGroup:
+        return 1  # unexpected errors of the server, which the final check has reported
 
 
 @asynccontextmanager

@@ -16,17 +16,18 @@ from rich.console import Console
 from groupcoord.cli.demo import final_check, protocol_migration
 from groupcoord.cli.demo.clients.consumer_common import Settings
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.demo_cluster import demo_cluster
+from groupcoord.cli.demo.demo_cluster import play_on_cluster
 from groupcoord.cli.demo.final_check import CheckResult, check_results, counts_table, positions_text
 from groupcoord.cli.demo.narrator import Narrator
 from groupcoord.cli.demo.observed_group import ObservedGroup, RecordPosition
 from groupcoord.cli.demo.output import DemoOutput, after_compaction, before_compaction, compaction_strips, rows
 from groupcoord.cli.demo.protocol_migration import Migration, tell_migration
-from groupcoord.cli.demo.story_progress import StoryError, StoryProgress
+from groupcoord.cli.demo.story_progress import StoryProgress
 from groupcoord.core.events import Event
 from groupcoord.offsets_log.compaction_preview import of_group
-from groupcoord.server.clock_and_random_ids import NowMs, wall_clock
+from groupcoord.server.clock_and_random_ids import NowMs
 from groupcoord.testing.cluster import Cluster
+from groupcoord.wall_clock import wall_clock
 
 GROUP = "billing"
 TOPIC = "orders"
@@ -125,17 +126,12 @@ async def show(
         "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
         "group.consumer.assignment.interval.ms": 0,
     }
-    try:
-        settings = {"topics": {TOPIC: PARTITIONS}, "config": config, "listeners": [progress.happened]}
-        async with demo_cluster(output, page, **settings) as (kafka, until_seen):
-            try:
-                code = await DemoStory(output, narrator, progress, kafka, now_ms).play(time_limit_s)
-            finally:
-                await progress.end()
-            await until_seen()
-            return code if code or afterwards is None else await afterwards(kafka.address)
-    except ExceptionGroup:
-        return 1  # unexpected errors of the server, which the final check has reported
+
+    async def play(kafka: Cluster) -> int:
+        return await DemoStory(output, narrator, progress, kafka, now_ms).play(time_limit_s)
+
+    topics = {TOPIC: PARTITIONS}
+    return await play_on_cluster(play, progress, output, page, afterwards=afterwards, topics=topics, config=config)
 
 
 class DemoStory:
@@ -159,27 +155,19 @@ class DemoStory:
 
     async def play(self, time_limit_s: float) -> int:
         """Play all chapters within ``time_limit_s`` seconds, then check the results; returns the exit code."""
-        problems: list[str] = []
-        try:
-            async with asyncio.timeout(time_limit_s), AsyncExitStack() as stack:
-                await self._opening(stack)
-                what = f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator."
-                await self._joining("A group of one", what, KILLED)
-                what = "A second consumer comes, and it would rather have another protocol."
-                await self._joining("Company: a rebalance and a vote", what, KILLED, LAST)
-                what = "The group has to agree on something that all three libraries know."
-                await self._joining("A third one, who knows only one protocol", what, KILLED, LAST, LEAVING)
-                await self._leaving()
-                await self._dying()
-                await self._migrating()
-                await self._finishing()
-                await self._memory()
-        except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.progress.waiting_for}")
-        except StoryError as problem:
-            problems.append(str(problem))
-        except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.progress.waiting_for}: {problem!r}")
+        async with self.progress.within(time_limit_s) as problems, AsyncExitStack() as stack:
+            await self._opening(stack)
+            what = f"One consumer wants to read the topic {TOPIC}. Whatever it does goes through the coordinator."
+            await self._joining("A group of one", what, KILLED)
+            what = "A second consumer comes, and it would rather have another protocol."
+            await self._joining("Company: a rebalance and a vote", what, KILLED, LAST)
+            what = "The group has to agree on something that all three libraries know."
+            await self._joining("A third one, who knows only one protocol", what, KILLED, LAST, LEAVING)
+            await self._leaving()
+            await self._dying()
+            await self._migrating()
+            await self._finishing()
+            await self._memory()
         return await self._reckoning(problems)
 
     # --- the chapters

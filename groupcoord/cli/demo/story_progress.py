@@ -1,8 +1,11 @@
 """Lets a story of the demo wait for conditions; watches its consumer processes, and passes events to the narrator."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
+
+from aiokafka.errors import KafkaError
 
 from groupcoord.cli.demo.clients.consumer_common import parse_report
 from groupcoord.cli.demo.consumer_process import ConsumerProcess
@@ -69,6 +72,20 @@ class StoryProgress:
         await self._events.join()
 
     # --- running
+
+    @asynccontextmanager
+    async def within(self, time_limit_s: float) -> AsyncIterator[list[str]]:
+        """Give the story in the block ``time_limit_s`` seconds. What ends it early is added to the list of problems."""
+        problems: list[str] = []
+        try:
+            async with asyncio.timeout(time_limit_s):
+                yield problems
+        except TimeoutError:
+            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.waiting_for}")
+        except StoryError as problem:
+            problems.append(str(problem))
+        except KafkaError as problem:
+            problems.append(f"a client failed, waiting for {self.waiting_for}: {problem!r}")
 
     def begin(self) -> None:
         """Start to print events."""

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +25,7 @@ from groupcoord.cli.demo.clients.exactly_once_worker import (
     ZOMBIE,
 )
 from groupcoord.cli.demo.consumer_process import ConsumerProcess, start_consumer
-from groupcoord.cli.demo.demo_cluster import demo_cluster
+from groupcoord.cli.demo.demo_cluster import play_on_cluster
 from groupcoord.cli.demo.final_check import read_all
 from groupcoord.cli.demo.observed_group import MemberNames, ObservedGroup
 from groupcoord.cli.demo.output import DemoOutput, new_table
@@ -34,8 +33,8 @@ from groupcoord.cli.demo.story_progress import StoryError, StoryProgress
 from groupcoord.coordinator.events import GroupEvent, MemberJoined, MemberRemoved
 from groupcoord.coordinator.transaction.events import MarkerWritten, TransactionChanged, TransactionRefused
 from groupcoord.core.events import Event, TimerFired
-from groupcoord.server.clock_and_random_ids import wall_clock
 from groupcoord.testing.cluster import Cluster
+from groupcoord.wall_clock import wall_clock
 
 GROUP, INPUT = "billing", "orders"
 ORDERS = tuple(f"order {number}" for number in range(1, 7))
@@ -125,19 +124,12 @@ async def show(console: Console, *, fast: bool, time_limit_s: float, page: str |
     output = DemoOutput(console, now_ms())
     narrator = TransactionNarrator(output)
     progress = StoryProgress(ObservedGroup(GROUP, INPUT), narrator.tell, 0 if fast else BREATH_S)
-    topics = {INPUT: 1, OUTPUT: 1}
-    config = {"group.initial.rebalance.delay.ms": 0}
-    try:
-        settings = {"topics": topics, "config": config, "listeners": [progress.happened]}
-        async with demo_cluster(output, page, **settings) as (kafka, until_seen):
-            try:
-                code = await Lesson(output, progress, kafka).play(time_limit_s)
-            finally:
-                await progress.end()
-            await until_seen()
-            return code
-    except ExceptionGroup:
-        return 1  # unexpected errors of the server, which the final check has reported
+
+    async def play(kafka: Cluster) -> int:
+        return await Lesson(output, progress, kafka).play(time_limit_s)
+
+    topics, config = {INPUT: 1, OUTPUT: 1}, {"group.initial.rebalance.delay.ms": 0}
+    return await play_on_cluster(play, progress, output, page, topics=topics, config=config)
 
 
 class Lesson:
@@ -158,22 +150,13 @@ class Lesson:
 
     async def play(self, time_limit_s: float) -> int:
         """Play all chapters within ``time_limit_s`` seconds, then check the results; returns the exit code."""
-        problems: list[str] = []
-        try:
-            async with asyncio.timeout(time_limit_s):
-                await self._opening()
-                await self._standing_still()
-                await self._taking_over()
-                await self._waking_up()
-                problems += await self._reckoning()
-        except TimeoutError:
-            problems.append(f"the time limit of {time_limit_s:g} s was over, waiting for {self.progress.waiting_for}")
-        except StoryError as problem:
-            problems.append(str(problem))
-        except KafkaError as problem:
-            problems.append(f"a client failed, waiting for {self.progress.waiting_for}: {problem!r}")
-        problems += [f"the server failed: {error!r}" for error in self.kafka.server_errors]
-        return self._judge(problems)
+        async with self.progress.within(time_limit_s) as problems:
+            await self._opening()
+            await self._standing_still()
+            await self._taking_over()
+            await self._waking_up()
+            problems.extend(await self._reckoning())
+        return self._judge([*problems, *(f"the server failed: {error!r}" for error in self.kafka.server_errors)])
 
     # --- the chapters
 

@@ -251,6 +251,12 @@ def iter_batch_extents(data: Buffer) -> Iterator[BatchExtent]:
         position += _OVERHEAD_BYTES + length
 
 
+def iter_batches(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
+    """The batches in ``data`` that ``iter_batch_extents`` finds, which have to be of magic 2, each with its header."""
+    for position, size, _ in iter_batch_extents(data):
+        yield read_header(data, position), data[position : position + size]
+
+
 def attributes_of(data: Buffer, batch: BatchExtent) -> int:
     """The attributes of ``batch`` of magic 2, which every batch is long enough to have."""
     attributes: int = _INT16.unpack_from(data, batch.position + _ATTRIBUTES_POSITION)[0]

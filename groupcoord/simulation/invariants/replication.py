@@ -11,7 +11,7 @@ from groupcoord.client.completed_fetch import decode_records
 from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
-from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
+from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batches, read_header
 from groupcoord.simulation.invariants.base import Invariant
 from groupcoord.simulation.plan import OFFSETS_TOPIC, TRANSACTION_STATE, WRITTEN_TOPIC, SimulationPlan
 
@@ -45,11 +45,7 @@ def replica_snapshot(topic: Topic, partition: int, broker_id: int) -> ReplicaSna
 
 def batch_headers(data: bytes) -> dict[int, BatchHeader]:
     """The headers of the batches in ``data``, by base offset."""
-    return {
-        header.base_offset: header
-        for position, size, _ in iter_batch_extents(data)
-        for header in (read_header(data[position : position + size]),)
-    }
+    return {header.base_offset: header for header, _ in iter_batches(data)}
 
 
 class ReplicationInvariant(Invariant):

@@ -20,7 +20,7 @@ from groupcoord.core.effects import Call
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.batches.key_value_reader import read_key_values
-from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batch_extents, read_header
+from groupcoord.protocol.batches.record_batch import BatchHeader, iter_batches, read_header
 from groupcoord.protocol.coordinator_records import transaction_log
 from groupcoord.simulation.consumer_application import GROUP
 from groupcoord.simulation.invariants.base import Invariant
@@ -57,10 +57,7 @@ class TransactionInvariant(Invariant):
 
 
 def _batches(log: PartitionLog) -> Iterator[tuple[BatchHeader, bytes]]:
-    data = log.read(0, _ALL_BYTES, at_least_one=True).data()
-    for position, size, _ in iter_batch_extents(data):
-        batch = data[position : position + size]
-        yield read_header(batch), batch
+    return iter_batches(log.read(0, _ALL_BYTES, at_least_one=True).data())
 
 
 class TransactionReplay(TransactionInvariant):

@@ -11,7 +11,7 @@ from groupcoord.core.effects import Append, Call, Effect, EmitEvent
 from groupcoord.core.events import BrokerTask, Cause, Event
 from groupcoord.offsets_log.entries import CoordinatorRecord, LogEntry, entries
 from groupcoord.offsets_log.log_source import Batch
-from groupcoord.protocol.batches.record_batch import iter_batch_extents, read_header
+from groupcoord.protocol.batches.record_batch import iter_batches
 from groupcoord.protocol.coordinator_records import record_formatting
 from groupcoord.testing.trace.events import AppendedRecord, ClusterDescribed, RecordsAppended
 
@@ -99,9 +99,8 @@ def _records(topic: str, partition: int, log: PartitionLog, offset: int) -> Iter
     """The first RECORDS_TOLD records from ``offset`` on."""
     read = log.read(offset, _PIECE_BYTES, at_least_one=True).data()
     left = RECORDS_TOLD
-    for batch in iter_batch_extents(read):
-        data = read[batch.position : batch.position + batch.size]
-        for entry in entries(Batch(partition, 0, read_header(data), data, topic)):
+    for header, data in iter_batches(read):
+        for entry in entries(Batch(partition, 0, header, data, topic)):
             if isinstance(entry, LogEntry) and left:
                 left -= 1
                 yield _said(entry)

@@ -17,9 +17,10 @@ from groupcoord.coordinator.events import GenerationStarted, GroupEvent, MemberR
 from groupcoord.core.effects import event_listener
 from groupcoord.core.events import Event
 from groupcoord.protocol.errors import WireError
-from groupcoord.server.clock_and_random_ids import SystemRandomSource, wall_clock
+from groupcoord.server.clock_and_random_ids import SystemRandomSource
 from groupcoord.server.server import Server
 from groupcoord.testing.faults import Damage, FaultInjected, Faults
+from groupcoord.wall_clock import wall_clock
 from tests.server.sockets import PATIENCE_SECONDS, Client
 from tests.testing.faults.support import (
     Fetch,
