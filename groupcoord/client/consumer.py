@@ -135,11 +135,10 @@ class Consumer(OffsetAndTopicLookups, AsyncIterator[ConsumerRecord]):
             self._partitions,
             self._cluster,
             PositionResolver(self._offsets, self._cluster, reset, isolation_level=level),
-            given.of_fetcher(),
+            given,
             backoff,
             now_ms=now_ms,
             on_progress=self._wake,
-            api_timeout_ms=given.default_api_timeout_ms,
         )
         self._deserializer = RecordDeserializer(self._partitions, given.key_deserializer, given.value_deserializer)
         self._committer = OffsetCommitter(

@@ -11,7 +11,6 @@ from typing import Any
 from groupcoord.assignors import Assignor
 from groupcoord.client import option_value_parsing
 from groupcoord.client.exponential_backoff import ExponentialBackoff
-from groupcoord.client.fetcher import FetchSettings
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.option_value_parsing import GroupProtocol
 from groupcoord.did_you_mean import did_you_mean
@@ -141,19 +140,6 @@ class ConsumerSettings:
             auto_commit=self.commits_by_itself,
             remote_assignor=self.group_remote_assignor,
             **{name: value for name, value in given.items() if value is not None},
-        )
-
-    def of_fetcher(self) -> FetchSettings:
-        """The settings of the fetcher."""
-        return FetchSettings(
-            fetch_min_bytes=self.fetch_min_bytes,
-            fetch_max_bytes=self.fetch_max_bytes,
-            fetch_max_wait_ms=self.fetch_max_wait_ms,
-            max_partition_fetch_bytes=self.max_partition_fetch_bytes,
-            enough_records=self.max_poll_records,
-            check_crcs=self.check_crcs,
-            isolation_level=option_value_parsing.isolation_level(self.isolation_level),
-            rack_id=self.client_rack or "",
         )
 
     def backoff(self, chance: Callable[[], float]) -> ExponentialBackoff:

@@ -10,7 +10,6 @@ A partition without a position gets one first, from ``position_resolver``. Sourc
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,8 +17,10 @@ from groupcoord.assignors import TopicPartition
 from groupcoord.client.assigned_partitions import AssignedPartitions, PartitionState, StartPosition
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.completed_fetch import check_batches
+from groupcoord.client.consumer_settings import ConsumerSettings
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.network_client import ConnectionPurpose, NetworkClient
+from groupcoord.client.option_value_parsing import isolation_level
 from groupcoord.client.position_resolver import PositionResolver
 from groupcoord.protocol.apis.fetch import (
     FetchableTopicResponse,
@@ -50,22 +51,6 @@ _STALE = frozenset(
 """Errors after which metadata is refreshed and the fetch is sent again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
-    """The fetch settings of a consumer, under Kafka's names."""
-
-    fetch_min_bytes: int = 1
-    fetch_max_bytes: int = 52_428_800
-    fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 1_048_576
-    enough_records: int = 500
-    """A partition with at least this many buffered records is not fetched."""
-    check_crcs: bool = True
-    isolation_level: int = 0
-    """0: read_uncommitted; 1: read_committed."""
-    rack_id: str = ""
-
-
 _Work = Callable[[list[PartitionState]], Coroutine[Any, Any, None]]
 """A task for partitions; it gets those whose positions have not changed since it was started."""
 
@@ -89,12 +74,11 @@ class Fetcher:
         partitions: AssignedPartitions,
         cluster: NetworkClient,
         locator: PositionResolver,
-        settings: FetchSettings,
+        settings: ConsumerSettings,
         backoff: ExponentialBackoff,
         *,
         now_ms: Callable[[], int],
         on_progress: Callable[[], None],
-        api_timeout_ms: int,
     ) -> None:
         self._partitions = partitions
         self._cluster = cluster
@@ -103,7 +87,6 @@ class Fetcher:
         self._backoff = backoff
         self._now_ms = now_ms
         self._on_progress = on_progress
-        self._api_timeout_ms = api_timeout_ms
         self._errors: list[Exception] = []
         self._tasks: dict[object, asyncio.Task[None]] = {}
         self._again: asyncio.TimerHandle | None = None
@@ -127,7 +110,7 @@ class Fetcher:
         self._locate([state for state in ready if state.start is not None])
         by_broker: dict[tuple[int, ConnectionPurpose], list[PartitionState]] = {}
         for state in ready:
-            if state.buffered < self._settings.enough_records and state.start is None and state.deliverable:
+            if state.buffered < self._settings.max_poll_records and state.start is None and state.deliverable:
                 broker = self._broker_of(state)
                 if broker is not None:
                     by_broker.setdefault(
@@ -204,7 +187,7 @@ class Fetcher:
 
     async def _locate_committed(self, states: list[PartitionState]) -> None:
         try:
-            await self._locator.from_committed(states, self._api_timeout_ms)
+            await self._locator.from_committed(states, self._settings.default_api_timeout_ms)
         except Exception:
             self._back_off(states)
             raise
@@ -327,10 +310,10 @@ class Fetcher:
             max_wait_ms=settings.fetch_max_wait_ms if waits else 0,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_max_bytes,
-            isolation_level=settings.isolation_level,
+            isolation_level=isolation_level(settings.isolation_level),
             topics=tuple(
                 FetchTopic(topic=topic, topic_id=ids[topic], partitions=tuple(each)) for topic, each in by_topic.items()
             ),
-            rack_id=settings.rack_id,
+            rack_id=settings.client_rack or "",
         )
         return request, None not in ids.values()

@@ -25,7 +25,6 @@ from groupcoord.client.producer.sender import (
 from groupcoord.client.producer.sent_records import RecordMetadata
 from groupcoord.client.producer.transaction_manager import (
     ProducerRequest,
-    ProducerSettings,
     ProducerState,
     TransactionManager,
 )
@@ -58,7 +57,7 @@ class ProducerDriver:
         now_ms: Callable[[], int],
     ) -> None:
         self.now_ms = now_ms
-        self.transactions = None if config.transactional_id is None else _transaction_manager(config, chance)
+        self.transactions = None if config.transactional_id is None else TransactionManager(config, chance=chance)
         self._listeners = tuple(listeners)
         self.sender = Sender(
             config,
@@ -312,14 +311,3 @@ class ProducerDriver:
                 listener(event)
             except Exception:
                 _LOG.exception("a listener raised at %r", event)  # it must not stop the producer
-
-
-def _transaction_manager(config: ProducerConfig, chance: Callable[[], float]) -> TransactionManager:
-    settings = ProducerSettings(
-        transactional_id=config.transactional_id or "",
-        transaction_timeout_ms=config.transaction_timeout_ms,
-        request_timeout_ms=config.request_timeout_ms,
-        retry_backoff_ms=config.retry_backoff_ms,
-        retry_backoff_max_ms=config.retry_backoff_max_ms,
-    )
-    return TransactionManager(settings, chance=chance)

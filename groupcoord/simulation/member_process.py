@@ -16,7 +16,7 @@ from groupcoord.client.member.consumer_membership import ConsumerMembership
 from groupcoord.client.member.group_member import GroupMember
 from groupcoord.client.member.member_settings import MemberSettings
 from groupcoord.client.member.metadata_and_commit_requests import metadata_request, metadata_snapshot
-from groupcoord.client.producer.transaction_manager import ProducerSettings
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.core.effects import EmitEvent
 from groupcoord.core.events import Event
 from groupcoord.protocol.messages import (
@@ -206,7 +206,7 @@ class MemberProcess(ActionExecutor):
         if plan is None:
             return ConsumerApplication(self, self._event_queue)
         transactional_id = f"{self.client_id}-{random.session_id()}" if plan.new_id_per_start else self.plan.name
-        settings = ProducerSettings(transactional_id=transactional_id, transaction_timeout_ms=plan.timeout_ms)
+        settings = ProducerConfig(transactional_id=transactional_id, transaction_timeout_ms=plan.timeout_ms)
         return TransactionalApplication(self, self._event_queue, settings, random, environment.plan)
 
     # Actions of the plan.

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import RequestTimedOutError
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.transaction_manager import (
     GroupMetadata,
-    ProducerSettings,
     ProducerState,
     TransactionBatch,
     TransactionManager,
@@ -65,7 +65,7 @@ class TransactionalApplication(ConsumerApplication):
         self,
         host: ApplicationHost,
         event_queue: EventQueue,
-        settings: ProducerSettings,
+        settings: ProducerConfig,
         random: Prng,
         plan: SimulationPlan,
     ) -> None:
@@ -264,7 +264,7 @@ class TransactionalApplication(ConsumerApplication):
 
 
 def transactional_produce(
-    settings: ProducerSettings,
+    settings: ProducerConfig,
     batch: TransactionBatch,
     records: Sequence[tuple[bytes | None, bytes | None]],
     now_ms: int,

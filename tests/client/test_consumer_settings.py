@@ -131,19 +131,10 @@ def test_what_is_given_reaches_who_acts_on_it() -> None:
         client_rack="r",
         session_timeout_ms=7_000,
         heartbeat_interval_ms=70,
-        max_poll_records=7,
-        isolation_level="read_committed",
-        fetch_max_bytes=77,
     )
-    member, fetcher = given.of_member(), given.of_fetcher()
+    member = given.of_member()
     assert (member.group_id, member.instance_id, member.rack_id) == ("g", "i", "r")
     assert (member.session_timeout_ms, member.heartbeat_interval_ms) == (7_000, 70)
-    assert (fetcher.enough_records, fetcher.isolation_level, fetcher.fetch_max_bytes, fetcher.rack_id) == (
-        7,
-        1,
-        77,
-        "r",
-    )
     assert given.protocol is GroupProtocol.CLASSIC
     assert given.backoff(lambda: 0.5).delay_ms(0) == 100
 

@@ -265,7 +265,12 @@ async def test_corrupt_records_are_raised_and_stay_where_they_are() -> None:
 @patiently
 async def test_a_nearer_replica_is_read_from_until_it_is_out_of_range() -> None:
     """KIP-392. The one broker is its own nearer replica; what it is asked is what counts."""
-    async with broker() as real, member(real, client_rack="r", fetch_max_wait_ms=10) as consumer:
+    async with (
+        broker() as real,
+        member(
+            real, client_rack="r", fetch_max_wait_ms=10, fetch_max_bytes=77, isolation_level="read_committed"
+        ) as consumer,
+    ):
         real.answers(
             FetchRequest,
             refused(E.NONE, high_watermark=1, preferred_read_replica=1),
@@ -275,7 +280,8 @@ async def test_a_nearer_replica_is_read_from_until_it_is_out_of_range() -> None:
         await real.has_answered()
         await real.produce("t", [b"a"])
         assert await read(consumer, 1) == [b"a"]
-        assert {request.rack_id for request in real.got(FetchRequest)} == {"r"}
+        asked = {(request.rack_id, request.max_bytes, request.isolation_level) for request in real.got(FetchRequest)}
+        assert asked == {("r", 77, 1)}
         assert len(real.got(ListOffsetsRequest)) == 1, (
             "the first position only: a replica that lags is no reason to reset"
         )

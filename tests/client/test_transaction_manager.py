@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from groupcoord.client.client_errors import BrokerError, DisconnectedError, RequestTimedOutError
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.transaction_manager import (
     GroupMetadata,
-    ProducerSettings,
     ProducerState,
     TransactionBatch,
     TransactionManager,
@@ -34,7 +34,7 @@ from groupcoord.simulation.transactional_application import transactional_produc
 
 ONE, TWO = ("out", 0), ("out", 1)
 MEMBER = GroupMetadata("app", 3, "member-1", "instance-1")
-SETTINGS = ProducerSettings(transactional_id="tx", transaction_timeout_ms=7_000)
+SETTINGS = ProducerConfig(transactional_id="tx", transaction_timeout_ms=7_000)
 
 
 class Talk:

@@ -11,13 +11,13 @@ to EndTxn brings the epoch of the next one. Source: ``org.apache.kafka.clients.p
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from groupcoord.assignors import TopicPartition
 from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.exponential_backoff import ExponentialBackoff
 from groupcoord.client.member.actions import CoordinatorNode
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from groupcoord.protocol.apis.find_coordinator import (
     GROUP,
@@ -59,18 +59,6 @@ _CAN_BE_ABORTED = (ProducerState.IN_TRANSACTION, ProducerState.COMMITTING_TRANSA
 
 class TransactionStateError(ClientError):
     """The call is not allowed in the current state of the producer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSettings:
-    """The settings of a transactional producer; times are milliseconds, defaults Kafka's."""
-
-    transactional_id: str
-    transaction_timeout_ms: int = 60_000
-    """The coordinator aborts a transaction that is open for longer."""
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
 
 
 class GroupMetadata(NamedTuple):
@@ -134,8 +122,9 @@ class TransactionManager:
     """One transactional producer. ``error`` is the abortable or fatal error; ``chance`` returns a random
     number in [0, 1), for the jitter of retries."""
 
-    def __init__(self, settings: ProducerSettings, *, chance: Callable[[], float]) -> None:
+    def __init__(self, settings: ProducerConfig, *, chance: Callable[[], float]) -> None:
         self.settings = settings
+        self.transactional_id = settings.transactional_id or ""
         self.state = ProducerState.UNINITIALIZED
         self.error: ClientError | None = None
         self.producer_id = self.producer_epoch = -1
@@ -151,7 +140,7 @@ class TransactionManager:
         self._started = False
 
     def __repr__(self) -> str:
-        who = f"{self.settings.transactional_id!r} producer={self.producer_id} epoch={self.producer_epoch}"
+        who = f"{self.transactional_id!r} producer={self.producer_id} epoch={self.producer_epoch}"
         return f"<TransactionManager {self.state.value} {who}>"
 
     # --- the user. All raise TransactionStateError.
@@ -271,7 +260,7 @@ class TransactionManager:
         return sent
 
     def _wanted(self) -> ProducerRequest | None:
-        transactional_id = self.settings.transactional_id
+        transactional_id = self.transactional_id
         if self.state is _S.INITIALIZING:
             timeout_ms = self.settings.transaction_timeout_ms
             request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
@@ -306,7 +295,7 @@ class TransactionManager:
             topics.setdefault(topic, []).append(partition)
         group = self._group
         return TxnOffsetCommitRequest(
-            transactional_id=self.settings.transactional_id,
+            transactional_id=self.transactional_id,
             group_id=group.group_id,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,

@@ -4,8 +4,9 @@ import pytest
 
 from groupcoord.client.client_errors import ClientError
 from groupcoord.client.producer import producer_events as e
+from groupcoord.client.producer.producer_config import ProducerConfig
 from groupcoord.client.producer.producer_errors import TransactionAbortedError
-from groupcoord.client.producer.transaction_manager import ProducerSettings, ProducerState, TransactionManager
+from groupcoord.client.producer.transaction_manager import ProducerState, TransactionManager
 from groupcoord.client.trouble_log import TroubleBegan
 from groupcoord.protocol.batches.record_batch import read_header
 from groupcoord.protocol.errors import ErrorCode
@@ -16,7 +17,7 @@ E = ErrorCode
 
 def in_transaction(**settings: int) -> tuple[Sending, TransactionManager]:
     """A sender whose transaction has begun."""
-    manager = TransactionManager(ProducerSettings(transactional_id="x"), chance=lambda: 0.5)
+    manager = TransactionManager(ProducerConfig(transactional_id="x"), chance=lambda: 0.5)
     manager.state, manager.producer_id, manager.producer_epoch = ProducerState.IN_TRANSACTION, 5, 3
     it = Sending(transactions=manager, transactional_id="x", **settings)  # type: ignore[arg-type]
     return it, manager
