@@ -9,14 +9,14 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from groupcoord.cli.demo import TIME_LIMIT_S, missing_libraries
 from groupcoord.cli.main import complain, main
@@ -467,7 +467,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
         refuse_unwritable(Path(arguments.out), MANIFEST, "watch")
     if not arguments.verbose:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # what goes wrong in a batch is raised, too
-    with signals() as stopping, ExitStack() as serving:
+    with Stopping() as stopping, ExitStack() as serving:
         tell: list[Callable[[BatchOutcome], None]] = []
         sink = None if arguments.alerts is None else alert_sink(arguments.alerts)
         if arguments.metrics is not None:
@@ -522,7 +522,10 @@ def outcome(records: int, batches: int, out: str) -> str:
 
 
 class Stopping:
-    """Ends the watch between two batches at the first signal, and at once at the second."""
+    """Ends the watch between two batches at the first signal, and at once at the second.
+
+    At the end of its ``with`` block the earlier signal handlers are restored.
+    """
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -536,8 +539,10 @@ class Stopping:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before.setdefault(number, signal.signal(number, self._received))
 
-    def disarm(self) -> None:
-        """Restore the earlier handlers."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 
@@ -547,16 +552,6 @@ class Stopping:
         if self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()
-
-
-@contextmanager
-def signals() -> Iterator[Stopping]:
-    """A Stopping with its signal handlers installed; the earlier ones are restored at the end of the block."""
-    stopping = Stopping()
-    try:
-        yield stopping
-    finally:
-        stopping.disarm()
 
 
 def _seconds(text: str) -> int:

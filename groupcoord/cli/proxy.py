@@ -6,7 +6,6 @@ import contextlib
 import errno
 import logging
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +22,7 @@ from groupcoord.server import event_logging
 from groupcoord.server.address_text import host_and_port
 from groupcoord.server.event_logging import LogRateLimiter
 from groupcoord.server.file_descriptor_limit import raise_descriptor_limit
+from groupcoord.server.server import captured_signals
 from groupcoord.storage.file_io import write_output
 from groupcoord.testing.faults.api import Faults
 from groupcoord.testing.faults.rule_file import NamedRule, RuleFileError, load_rules
@@ -146,6 +146,11 @@ async def _serve(
         faults = Faults(now_ms=now_ms)
         faults.add_named(rules)
     stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def stopped(by: signal.Signals) -> None:
+        if not stop.done():
+            stop.set_result(_EXIT_BY_SIGINT if by is signal.SIGINT else 0)
+
     proxy = Proxy(
         arguments.to,
         *arguments.listen,
@@ -154,7 +159,7 @@ async def _serve(
         record=None if record_file is None else record,
         faults=faults,
     )
-    with _signals(stop):
+    with captured_signals(stopped):
         async with proxy, contextlib.AsyncExitStack() as page:
             said = [f"listening on {proxy.address} for {host_and_port(*proxy.to)}"]
             if html is not None:
@@ -176,25 +181,6 @@ def _log(event: Event) -> None:
     """Log events of groups and faults; requests and connections are only in the trace."""
     if not isinstance(event, RequestEvent | ConnectionOpened | ConnectionClosed):
         event_logging.log_event(event)
-
-
-@contextlib.contextmanager
-def _signals(stop: "asyncio.Future[int]") -> Iterator[None]:
-    """A future of the exit code, which SIGTERM or SIGINT sets."""
-    loop = asyncio.get_running_loop()
-    codes = {signal.SIGTERM: 0, signal.SIGINT: _EXIT_BY_SIGINT}
-
-    def stopped(code: int) -> None:
-        if not stop.done():
-            stop.set_result(code)
-
-    for number, code in codes.items():
-        loop.add_signal_handler(number, stopped, code)
-    try:
-        yield
-    finally:
-        for number in codes:
-            loop.remove_signal_handler(number)
 
 
 def _tell_the_end(arguments: argparse.Namespace, trace: WrittenTrace, code: int) -> int:

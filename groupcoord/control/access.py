@@ -3,19 +3,13 @@ this machine and not from a web page; and it limits the size of a request body."
 
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from groupcoord.control.problem_documents import ProblemError
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 """The largest request body that is accepted; reading stops there."""
@@ -30,7 +24,7 @@ class AccessControl:
     from a web page, by DNS rebinding or across sites.
     """
 
-    def __init__(self, app: App, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app = app
         self._token = token
 
@@ -76,7 +70,7 @@ def _limited(receive: Receive) -> Receive:
     """``receive``, which raises HTTPException (413) beyond MOST_BODY_BYTES."""
     seen = 0
 
-    async def next_part() -> MutableMapping[str, Any]:
+    async def next_part() -> Message:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))

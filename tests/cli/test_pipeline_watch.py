@@ -82,7 +82,7 @@ def test_alerts_that_cannot_be_written_are_one_sentence(tmp_path: Path, capsys: 
 
 def test_the_first_signal_asks_and_the_second_does_not() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pipeline.signals() as stopping:
+    with pipeline.Stopping() as stopping:
         stopping.arm()
         signal.raise_signal(signal.SIGTERM)
         assert stopping.event.is_set()

@@ -22,10 +22,10 @@ class UnreadableUserData(ValueError):
     """These bytes are not an assignor's user data."""
 
 
-class StickyUserData(NamedTuple):
-    """A member's previous partitions; ``generation`` is None in V0."""
+class PreviousAssignment(NamedTuple):
+    """The partitions that one member claims, in order, and their generation; None if it is unknown."""
 
-    partitions: list[TopicPartition]
+    partitions: Sequence[TopicPartition]
     generation: int | None
 
 
@@ -44,14 +44,14 @@ def write_sticky(partitions: Sequence[TopicPartition], generation: int | None) -
     return b"".join(written)
 
 
-def read_sticky(data: bytes) -> StickyUserData:
-    """Parses ``data``. Raises UnreadableUserData."""
+def read_sticky(data: bytes) -> PreviousAssignment:
+    """Parses ``data``; V0 has no generation. Raises UnreadableUserData."""
     try:
         partitions, at = _read_partitions(data)
     except struct.error as error:
         raise UnreadableUserData(str(error)) from None
     generation = _INT32.unpack_from(data, at)[0] if len(data) >= at + _INT32.size else None
-    return StickyUserData(partitions, generation)
+    return PreviousAssignment(partitions, generation)
 
 
 def _read_partitions(data: bytes) -> tuple[list[TopicPartition], int]:
@@ -99,19 +99,12 @@ DEFAULT_GENERATION = -1
 """``DEFAULT_GENERATION``."""
 
 
-class PreviousAssignment(NamedTuple):
-    """The partitions that one member claims, in order, and their generation; None if it is unknown."""
-
-    partitions: Sequence[TopicPartition]
-    generation: int | None
-
-
 def previous_of_sticky(subscription: Subscription) -> PreviousAssignment:
     """Members of sticky have revoked everything when they join, so their previous partitions are in user data."""
     if not subscription.user_data:
         return PreviousAssignment((), None)
     try:
-        return PreviousAssignment(*read_sticky(subscription.user_data))
+        return read_sticky(subscription.user_data)
     except UnreadableUserData:
         return PreviousAssignment((), DEFAULT_GENERATION)
 
