@@ -148,7 +148,7 @@ def test_code_is_neither_heading_nor_link() -> None:
         ('<a href="../outside.html">', "a.html: links to ../outside.html, which is not there"),
         (
             '<a href="http://example.org">',
-            "a.html: links to http://example.org, which is no https:// address of a host",
+            "a.html: links to http://example.org, which is not an https:// address of a host",
         ),
         ('<script src="https://cdn.example/x.js">', "a.html: takes https://cdn.example/x.js from another host"),
         ("<style>@import '//fonts.example/f.css'</style>", "a.html: takes //fonts.example/f.css from another host"),

@@ -227,7 +227,7 @@ def _error_response(request: list[MessageClass], response: list[MessageClass], v
 
     def value(answer: MessageClass, asked: MessageClass | None, source: str) -> str:
         arguments = []
-        told = asked is None  # is it said what was asked for, where that is no struct?
+        told = asked is None  # is it said what was asked for, where that is not a struct?
         for field in answer.fields.values():
             nested, same = answer_classes.get(field.type_name), asked and asked.fields.get(field.name)
             lists = [each for each in asked.fields.values() if each.is_array] if asked else []

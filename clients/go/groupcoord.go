@@ -91,7 +91,7 @@ type Record struct {
 	TimestampMs int64   `json:"timestamp_ms"`
 	Key         *string `json:"key"`
 	Value       *string `json:"value"`
-	// ValueBase64 is the value where it is no text.
+	// ValueBase64 is the value where it is not text.
 	ValueBase64 *string `json:"value_base64"`
 }
 
@@ -377,6 +377,6 @@ func (b *Broker) send(method, path string, body any, wait time.Duration) ([]byte
 		return text, err
 	}
 	refused := &Error{Status: response.StatusCode, asked: method + " " + path}
-	_ = json.Unmarshal(text, refused) // what is no problem document has a status all the same
+	_ = json.Unmarshal(text, refused) // what is not a problem document has a status all the same
 	return nil, refused
 }

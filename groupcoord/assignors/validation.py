@@ -61,7 +61,7 @@ def check_assignment(
 
 def _shape(group: GroupSubscription, answer: Any) -> Iterator[str]:
     if not isinstance(answer, Mapping):
-        yield f"answered {_short(answer)}, which is no mapping from member ids to partitions"
+        yield f"answered {_short(answer)}, which is not a mapping from member ids to partitions"
         return
     for member_id in answer:
         if member_id not in group.subscriptions:
@@ -70,7 +70,7 @@ def _shape(group: GroupSubscription, answer: Any) -> Iterator[str]:
         if member_id not in answer:
             yield f"forgets member {member_id}"
         elif not isinstance(answer[member_id], Sequence) or isinstance(answer[member_id], str):
-            yield f"gives {member_id} {_short(answer[member_id])}, which is no list of partitions"
+            yield f"gives {member_id} {_short(answer[member_id])}, which is not a list of partitions"
         else:
             for partition in answer[member_id]:
                 if not _is_partition(partition):

@@ -243,7 +243,7 @@ class _Fetch:
         followers = set(topic.metadata.replicas[fetched.partition]) - {topic.metadata.leaders[fetched.partition]}
         if error or consumer or self._replica_id in followers:
             return error
-        # A broker that is no replica gets a retriable error if it sent a leader epoch, and "wrong leader" if not.
+        # A broker that is not a replica gets a retriable error if it sent a leader epoch, and "wrong leader" if not.
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if epoch == UNDEFINED_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _fails(self) -> bool:

@@ -133,9 +133,9 @@ def _bytes_of(name: str, data: bytes) -> bytes:
     except ValueError:
         wrong = next((at for at, mark in enumerate(text) if mark not in "0123456789abcdefABCDEFx:, \t\r\n"), None)
         if wrong is not None:
-            shown = f"{text[wrong]!r}, character {wrong + 1}, is no hexadecimal digit"
+            shown = f"{text[wrong]!r}, character {wrong + 1}, is not a hexadecimal digit"
             raise _InputError(
-                f"{name} is no capture, no file of a segment and no hexadecimal digits: {shown}"
+                f"{name} is neither a capture, nor a file of a segment, nor hexadecimal digits: {shown}"
             ) from None
         raise _InputError(f"{name}: {len(digits)} hexadecimal digits are not whole bytes") from None
     if not found:

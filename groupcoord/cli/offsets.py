@@ -236,7 +236,7 @@ def _kind(text: str) -> str:
     by_small = {name.lower(): name for name in KIND_NAMES}
     if text.lower() in by_small:
         return by_small[text.lower()]
-    raise argparse.ArgumentTypeError(f"{text!r} is no kind of record; there are {', '.join(KIND_NAMES)}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a kind of record; there are {', '.join(KIND_NAMES)}")
 
 
 def _topic_id(text: str) -> uuid.UUID:

@@ -113,7 +113,7 @@ sources
     )
     parser.add_argument(
         "--details",
-        type=whole_number(f"{{text!r}} is no number of groups from 1 to {_MOST_DETAILS}", 1, _MOST_DETAILS),
+        type=whole_number(f"{{text!r}} is not a number of groups from 1 to {_MOST_DETAILS}", 1, _MOST_DETAILS),
         default=DETAILED,
         metavar="N",
         help=f"give the N groups with the most trouble a section in the report (default: {DETAILED}; at most {_MOST_DETAILS})",
@@ -130,7 +130,7 @@ sometimes have rebalance storms. The same seed always gives the same log."""
     parser.add_argument(
         "--records",
         required=True,
-        type=whole_number(f"{{text!r}} is no number of records up to {MOST_RECORDS:,}", 1, MOST_RECORDS),
+        type=whole_number(f"{{text!r}} is not a number of records up to {MOST_RECORDS:,}", 1, MOST_RECORDS),
         metavar="N",
         help="number of records",
     )
@@ -272,13 +272,13 @@ def _time(text: str) -> datetime:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-11-21T12:00:00") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-21T12:00:00") from None
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when
 
 
 def _window(text: str) -> str:
     if not _WINDOW.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no window such as '1 minute' or '10 seconds'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a window such as '1 minute' or '10 seconds'")
     return text
 
 
@@ -424,13 +424,13 @@ it was, and every record is in the tables exactly once."""
     metrics = parser.add_argument_group("metrics")
     metrics.add_argument(
         "--metrics",
-        type=listen_address("{text!r} is no address such as 127.0.0.1:9308"),
+        type=listen_address("{text!r} is not an address such as 127.0.0.1:9308"),
         metavar="ADDRESS:PORT",
         help="serve metrics for Prometheus at this address, such as 127.0.0.1:9308; port 0 is any free port, which is printed",
     )
     metrics.add_argument(
         "--metrics-limit",
-        type=whole_number(f"{{text!r}} is no number of series: 1 to {_MOST_SERIES:,}", 1, _MOST_SERIES),
+        type=whole_number(f"{{text!r}} is not a number of series: 1 to {_MOST_SERIES:,}", 1, _MOST_SERIES),
         default=LIMIT,
         metavar="N",
         help=f"export at most N series of each metric, the first by group, topic and partition (default: {LIMIT:,})",
@@ -557,11 +557,11 @@ class Stopping:
 def _seconds(text: str) -> int:
     found = _DURATION.fullmatch(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as '5 seconds' or '1 hour'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as '5 seconds' or '1 hour'")
     return int(found[1]) * next(seconds for unit, seconds in _UNITS.items() if unit.startswith(found[2]))
 
 
 def _merge_every(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_MERGED and int(text) != 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of batches: 0, or 2 to {_MOST_MERGED:,}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of batches: 0, or 2 to {_MOST_MERGED:,}")
     return int(text)

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as problem:
         return complain("replay", f"cannot read {arguments.file}: {problem.strerror}", 2)
     except (RecordingError, UnicodeDecodeError) as problem:
-        reason = str(problem) if isinstance(problem, RecordingError) else "this is no recording: it is no text"
+        reason = str(problem) if isinstance(problem, RecordingError) else "this is not a recording: it is not text"
         return complain("replay", f"{arguments.file}: {reason}", 2)
     for step in found.different:
         print(step.text())

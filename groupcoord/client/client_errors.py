@@ -86,7 +86,7 @@ class OffsetError(ClientError):
 
 
 class CorruptRecordsError(ClientError):
-    """A fetch returned bytes that are no record batches, or whose checksum is wrong."""
+    """A fetch returned bytes that are not record batches, or whose checksum is wrong."""
 
 
 class ConsumerClosedError(ClientError):

@@ -70,7 +70,7 @@ def _offset(partition: TopicPartition, given: Any) -> OffsetAndMetadata:
         case (int(offset), str(metadata)):
             return OffsetAndMetadata(offset, metadata=metadata)
     raise ValueError(
-        f"{partition_names([partition])}: {given!r} is no offset: a number, (number, metadata) or an OffsetAndMetadata"
+        f"{partition_names([partition])}: {given!r} is not an offset: a number, (number, metadata) or an OffsetAndMetadata"
     )
 
 

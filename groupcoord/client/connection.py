@@ -153,7 +153,7 @@ class BrokerConnection(asyncio.Protocol):
             for frame in self._frames.frames():
                 self._received(frame)
         except WireError as problem:
-            self._lose(DisconnectedError(f"{self.host}:{self.port} sent something that is no answer: {problem}"))
+            self._lose(DisconnectedError(f"{self.host}:{self.port} sent something that is not an answer: {problem}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has been closed, by either side."""

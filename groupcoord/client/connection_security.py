@@ -131,7 +131,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
             context.load_cert_chain(chain, properties.get("ssl.key.location"), password)
         except ssl.SSLError as problem:
             raise ValueError(
-                f"{chain} is no certificate with its key as PEM, or ssl.key.password is wrong: {problem}"
+                f"{chain} is not a certificate with its key as PEM, or ssl.key.password is wrong: {problem}"
             ) from None
     return context
 

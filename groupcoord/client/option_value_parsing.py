@@ -28,7 +28,7 @@ def topic_names(topics: str | Iterable[str]) -> frozenset[str]:
         if not (isinstance(name, str) and _TOPIC_NAME.fullmatch(name)) or name in (".", ".."):
             hint = "; an address goes into bootstrap_servers" if ":" in str(name) else ""
             raise ValueError(
-                f"{name!r} is no name of a topic: 1 to 249 letters, digits, dots, underscores and dashes{hint}"
+                f"{name!r} is not a name of a topic: 1 to 249 letters, digits, dots, underscores and dashes{hint}"
             )
     return names
 
@@ -40,7 +40,7 @@ def topic_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as problem:
-        raise ValueError(f"{pattern!r} is no regular expression: {problem}") from problem
+        raise ValueError(f"{pattern!r} is not a regular expression: {problem}") from problem
 
 
 def assignors_of(wanted: str | Assignor | Sequence[str | Assignor]) -> list[Assignor]:

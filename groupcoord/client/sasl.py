@@ -128,7 +128,7 @@ def scram(hash_name: str, username: str, password: str, nonce: str) -> SaslMessa
         said = _attributes(server_first)
         salt, iterations, both_nonces = b64decode(said["s"], validate=True), int(said["i"]), said["r"]
     except (KeyError, ValueError):
-        raise SaslError(f"{server_first!r} is no message of SCRAM") from None
+        raise SaslError(f"{server_first!r} is not a message of SCRAM") from None
     if not both_nonces.startswith(nonce) or not 0 < iterations <= _MOST_ITERATIONS:
         raise SaslError(f"{server_first!r} has another nonce, or not 1 to {_MOST_ITERATIONS:,} iterations")
     client_final = f"c=biws,r={both_nonces}"

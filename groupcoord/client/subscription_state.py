@@ -51,7 +51,7 @@ class SubscriptionState:
         wanted = list(partitions)
         for each in wanted:
             if not (isinstance(each, tuple) and len(each) == 2 and isinstance(each[1], int) and each[1] >= 0):
-                raise ValueError(f"{each!r} is no partition: (topic, number)")
+                raise ValueError(f"{each!r} is not a partition: (topic, number)")
             topic_names(each[0])
         self.partitions = frozenset((topic, number) for topic, number in wanted)
 

@@ -472,7 +472,7 @@ def _impossible_cleaners(values: Mapping[str, Any]) -> Iterator[ContradictionErr
 
 
 def _impossible_directories(values: Mapping[str, Any]) -> Iterator[ContradictionError]:
-    """Cordoned directories that are no log directories."""
+    """Cordoned directories that are not log directories."""
     cordoned, directories = values["cordoned.log.dirs"], values["log.dirs"] or values["log.dir"]
     missing = ", ".join(name for name in cordoned or () if name not in {*directories, "*"})
     if missing:

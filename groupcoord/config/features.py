@@ -48,7 +48,7 @@ def check_levels(levels: Mapping[str, int]) -> None:
     """Raises ValueError for levels that a new cluster cannot have."""
     for name, level in levels.items():
         if name not in SETTABLE:
-            raise ValueError(f"{name} is no feature that can be chosen; these are: {', '.join(SETTABLE)}")
+            raise ValueError(f"{name} is not a feature that can be chosen; these are: {', '.join(SETTABLE)}")
         lowest, highest = FEATURES[name].lowest, FEATURES[name].highest
         if not lowest <= level <= highest:
             raise ValueError(f"{name} has levels from {lowest} to {highest}, and no {level}")

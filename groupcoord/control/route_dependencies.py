@@ -49,7 +49,7 @@ def timeout_s(
     """A duration such as ``10s``, ``500ms``, ``2m`` or ``10`` in seconds. Raises ProblemError."""
     found = _DURATION.fullmatch(timeout)
     if found is None:
-        raise ProblemError.of_field("timeout", f"{timeout!r} is no time: 10s, 500ms and 2m are")
+        raise ProblemError.of_field("timeout", f"{timeout!r} is not a time: 10s, 500ms and 2m are")
     seconds = float(found[1]) * _SECONDS_IN[found[2]]
     if seconds > MOST_TIMEOUT_S:
         raise ProblemError.of_field("timeout", f"{timeout} is too long: a request waits 10m at most; ask again")

@@ -110,7 +110,7 @@ class Group(ABC):
 
     @abstractmethod
     def describe(self) -> DescribedGroup:
-        """The group in a DescribeGroups response. Raises ApiError (GROUP_ID_NOT_FOUND) if this is no classic group."""
+        """The group in a DescribeGroups response. Raises ApiError (GROUP_ID_NOT_FOUND) if this is not a classic group."""
 
     @abstractmethod
     def state_before(self, pending: Iterable[UndoLog]) -> str:

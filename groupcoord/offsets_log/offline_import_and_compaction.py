@@ -71,7 +71,7 @@ def compact(
     uses the directory.
     """
     if not (directory / FILE_NAME).is_file():
-        raise SourceError(f"{directory} is no data directory of groupcoord: it has no {FILE_NAME}")
+        raise SourceError(f"{directory} is not a data directory of groupcoord: it has no {FILE_NAME}")
     done: list[LogCleaned | LogNotCleaned] = []
     with _in_use(directory, config, new_uuid, now_ms) as (storage, broker):
         for finding in storage.findings:

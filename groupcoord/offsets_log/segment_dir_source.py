@@ -48,7 +48,7 @@ def _folders(path: Path, topic: str) -> dict[int, Path]:
     if not path.exists():
         raise SourceError(f"there is no directory {path}")
     if not path.is_dir():
-        raise SourceError(f"{path} is no directory; the folder that it is in can be given")
+        raise SourceError(f"{path} is not a directory; the folder that it is in can be given")
     own = partition_folder(path.resolve().name)
     if own is not None and own.topic == topic:
         found = {own.number: path}

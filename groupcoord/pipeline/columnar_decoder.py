@@ -49,7 +49,7 @@ _ONE_TAG_TOPIC_ID = 0x010010
 
 
 class CommitKeys(NamedTuple):
-    """Decoded keys of commits. Where a row is no valid key of a commit, ``fine`` is false and the other columns are
+    """Decoded keys of commits. Where a row is not a valid key of a commit, ``fine`` is false and the other columns are
     undefined."""
 
     fine: Any
@@ -59,7 +59,7 @@ class CommitKeys(NamedTuple):
 
 
 class CommitValues(NamedTuple):
-    """Decoded values of commits. Where a row is no valid value of a commit, ``fine`` is false; a tombstone is fine and has
+    """Decoded values of commits. Where a row is not a valid value of a commit, ``fine`` is false; a tombstone is fine and has
     nulls."""
 
     fine: Any

@@ -172,7 +172,7 @@ def _expectation(where: str, said: Mapping[str, Any]) -> Expectation:
         case {"at": str(place), "is": value, **rest} if not rest:
             return Expectation(place=place, value=value)
         case _:
-            raise LessonError(f"{where}: {dict(said)} is no expectation: trace, untraced, answer, or at with is")
+            raise LessonError(f"{where}: {dict(said)} is not an expectation: trace, untraced, answer, or at with is")
 
 
 def _require(where: str, said: Mapping[str, Any], known: set[str], optional: set[str]) -> None:

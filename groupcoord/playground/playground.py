@@ -119,7 +119,7 @@ class Playground:
 def named_action(action: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The name and the arguments of ``{"do": "advance", "seconds": 3}``. Raises ValueError if there is no ``do``."""
     if "do" not in action:
-        raise ValueError(f"{dict(action)} is no action: do says which")
+        raise ValueError(f"{dict(action)} is not an action: do says which")
     return action["do"], {name: value for name, value in action.items() if name != "do"}
 
 

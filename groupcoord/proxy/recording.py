@@ -66,8 +66,8 @@ def frames_of(lines: Iterable[str]) -> list[RecordedFrame]:
             raise
         except (ValueError, KeyError, TypeError, binascii.Error) as problem:
             if number == 1:
-                raise RecordingError("this is no recording: its first line does not say so") from None
-            raise RecordingError(f"line {number} is no frame of a recording: {problem}") from None
+                raise RecordingError("this is not a recording: its first line does not say so") from None
+            raise RecordingError(f"line {number} is not a frame of a recording: {problem}") from None
     if not found:
         raise RecordingError("there is no frame in it")
     return found
@@ -75,6 +75,6 @@ def frames_of(lines: Iterable[str]) -> list[RecordedFrame]:
 
 def _check(said: object) -> None:
     if not isinstance(said, dict) or said.get("schema") != SCHEMA:
-        raise RecordingError("this is no recording: its first line does not say so")
+        raise RecordingError("this is not a recording: its first line does not say so")
     if said.get("version") != VERSION:
         raise RecordingError(f"this is a recording of version {said.get('version')}; version {VERSION} can be read")

@@ -205,7 +205,7 @@ class MetadataFile:
         else:
             next_producer_id = int(entry["next_producer_id"])
             if not 0 <= next_producer_id <= INT64_MAX:
-                raise ValueError(f"{next_producer_id} is no producer id")
+                raise ValueError(f"{next_producer_id} is not a producer id")
             contents.next_producer_id = next_producer_id
 
 

@@ -19,7 +19,7 @@ class WaitTimeoutError(TimeoutError, AssertionError):
 
 
 def limit_of(timeout: float | None) -> float:
-    """``timeout``, in seconds, or the default. Raises TypeError if it is no number."""
+    """``timeout``, in seconds, or the default. Raises TypeError if it is not a number."""
     if timeout is not None and not isinstance(timeout, int | float):
         raise TypeError(f"timeout={timeout!r}: a number of seconds, such as 5 or 0.5")
     return TIMEOUT_S if timeout is None else timeout

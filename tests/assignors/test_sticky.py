@@ -222,5 +222,5 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_the_cooperative_one_is_a_generation() -> None:
     assert write_cooperative(-1).hex() == "ffffffff"
     assert read_cooperative(write_cooperative(42) + b"more") == 42
-    with pytest.raises(UnreadableUserData, match="3 bytes are no generation"):
+    with pytest.raises(UnreadableUserData, match="3 bytes are not a generation"):
         read_cooperative(b"123")

@@ -29,8 +29,8 @@ def test_a_sound_answer_passes() -> None:
     ("change", "text"),
     [
         ({"z": []}, "names 'z', who is not a member"),
-        ({"a": None}, "gives a None, which is no list of partitions"),
-        ({"a": "orders"}, "gives a 'orders', which is no list of partitions"),
+        ({"a": None}, "gives a None, which is not a list of partitions"),
+        ({"a": "orders"}, "gives a 'orders', which is not a list of partitions"),
         ({"a": [("orders", 0), "orders-1"]}, "gives a 'orders-1', which is no (topic, partition)"),
         ({"a": [("orders", 0), ("orders", True)]}, "gives a ('orders', True), which is no (topic, partition)"),
         ({"a": [*SOUND["a"], ("orders", 3)]}, "gives a orders-3, which does not exist"),
@@ -51,8 +51,8 @@ def test_a_forgotten_member() -> None:
 
 
 def test_no_answer_at_all() -> None:
-    assert fault(None) == "answered None, which is no mapping from member ids to partitions"
-    assert fault(["x" * 100]).startswith("answered ['" + "x" * 55 + "..., which is no mapping")
+    assert fault(None) == "answered None, which is not a mapping from member ids to partitions"
+    assert fault(["x" * 100]).startswith("answered ['" + "x" * 55 + "..., which is not a mapping")
 
 
 def test_many_faults_are_named_up_to_a_limit() -> None:

@@ -51,7 +51,7 @@ def patched(data: bytes, *, right_checksum: bool = True, **fields: int) -> bytes
 
 
 class DataPlane:
-    """``broker`` and its clock; effects that are no answer to the last request are kept in ``later``.
+    """``broker`` and its clock; effects that are not an answer to the last request are kept in ``later``.
 
     Of several ``brokers``, with ids from node.id on, a request goes to the one it names by ``to``.
     """

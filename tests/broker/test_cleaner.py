@@ -346,7 +346,7 @@ def mark(log: PartitionLog, *, commit: bool, epoch: int = 0, at_ms: int = NOW_MS
 
 
 def data_of(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
-    """The records that are no markers."""
+    """The records that are not markers."""
     return kept(log)
 
 
@@ -502,7 +502,7 @@ def read_plainly(header: BatchHeader, data: bytes, start: int, found: dict[bytes
 
 
 def seen_plainly(log: PartitionLog, first_dirty: int, end: int) -> list[tuple[int, bytes | None, bytes | None]]:
-    """What a first cleaning is to keep before ``end``: offset, key and value of each record that is no marker."""
+    """What a first cleaning is to keep before ``end``: offset, key and value of each record that is not a marker."""
     committed: list[Record] = []
     open_ones: dict[int, list[Record]] = {}
     for header, data, position in (each for segment in log.segments for each in cleaner.batches(segment)):

@@ -88,7 +88,7 @@ def test_a_file_may_hold_digits(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert dissected(capsys, str(path))[0].startswith("Heartbeat v0 request")
 
 
-NO_DIGITS = "the argument is no capture, no file of a segment and no hexadecimal digits"
+NO_DIGITS = "the argument is neither a capture, nor a file of a segment, nor hexadecimal digits"
 SAID = [(True, request(1)), (False, response(1)), (True, request(2)), (False, response(2, error_code=27))]
 
 
@@ -151,7 +151,7 @@ def test_a_segment_is_read_by_the_names_of_its_folder_and_its_files(
     [
         (
             ["00zz"],
-            NO_DIGITS + ": 'z', character 3, is no hexadecimal digit",
+            NO_DIGITS + ": 'z', character 3, is not a hexadecimal digit",
         ),
         (["0"], "the argument: 1 hexadecimal digits are not whole bytes"),
         (["0x"], "the argument is empty"),

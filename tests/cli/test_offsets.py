@@ -225,7 +225,7 @@ def test_an_export_and_an_import_of_what_is_broken(capsys: pytest.CaptureFixture
         ),
         (
             ("dump", SOURCE, "--kind", "offset"),
-            "'offset' is no kind of record; there are LegacyOffsetCommit, OffsetCommit, ",
+            "'offset' is not a kind of record; there are LegacyOffsetCommit, OffsetCommit, ",
         ),
         (
             ("export", SOURCE, "out", "--topic-id", "x"),

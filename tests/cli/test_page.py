@@ -1,4 +1,4 @@
-"""``groupcoord page``: what it writes, and what it says of files that are no traces."""
+"""``groupcoord page``: what it writes, and what it says of files that are not traces."""
 
 import json
 from pathlib import Path

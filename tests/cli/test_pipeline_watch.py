@@ -30,7 +30,7 @@ def test_times_have_a_unit(said: str, seconds: int | None, capsys: pytest.Captur
         return
     with pytest.raises(SystemExit):
         options("--every", said)
-    assert "'5' is no time such as '5 seconds' or '1 hour'" in capsys.readouterr().err
+    assert "'5' is not a time such as '5 seconds' or '1 hour'" in capsys.readouterr().err
 
 
 def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
@@ -45,12 +45,12 @@ def test_without_options_it_looks_every_five_seconds_for_ever() -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--merge-every", "1"], "'1' is no number of batches: 0, or 2 to 10,000"),
+        (["--merge-every", "1"], "'1' is not a number of batches: 0, or 2 to 10,000"),
         (["--source-option", "maxrecords"], "'maxrecords' is not KEY=VALUE"),
         (["--once", "--for", "1 hour"], "not allowed with argument"),
-        (["--metrics", "9308"], "'9308' is no address such as 127.0.0.1:9308"),
-        (["--metrics", "localhost:65536"], "'localhost:65536' is no address such as 127.0.0.1:9308"),
-        (["--metrics-limit", "0"], "'0' is no number of series: 1 to 10,000,000"),
+        (["--metrics", "9308"], "'9308' is not an address such as 127.0.0.1:9308"),
+        (["--metrics", "localhost:65536"], "'localhost:65536' is not an address such as 127.0.0.1:9308"),
+        (["--metrics-limit", "0"], "'0' is not a number of series: 1 to 10,000,000"),
     ],
 )
 def test_what_cannot_be_is_said(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,7 +133,7 @@ def test_features_and_levels_that_are_none(capsys: pytest.CaptureFixture[str]) -
     for said, problem in (
         ("transaction.version", "transaction.version is not NAME=LEVEL"),
         ("transaction.version=3", "transaction.version has levels from 0 to 2, and no 3"),
-        ("metadata.version=30", "metadata.version is no feature that can be chosen; these are: group.version"),
+        ("metadata.version=30", "metadata.version is not a feature that can be chosen; these are: group.version"),
     ):
         assert problem in mistaken(capsys, "--feature", said)
 

@@ -136,5 +136,5 @@ async def test_offsets_may_come_with_metadata() -> None:
             ("t", 2): OffsetAndMetadata(3, metadata="three"),
         }
         for wrong in ("1", (1,), (1, 2, 3)):
-            with pytest.raises(ValueError, match=r"t-0: .* is no offset: a number, \(number, metadata\) or an Off"):
+            with pytest.raises(ValueError, match=r"t-0: .* is not an offset: a number, \(number, metadata\) or an Off"):
                 await consumer.commit({T: wrong})  # type: ignore[dict-item]

@@ -41,7 +41,7 @@ async def connect(address: str, timeout_ms: int = 5_000) -> BrokerConnection:
 
 @asynccontextmanager
 async def somebody(talk: Talk) -> AsyncIterator[str]:
-    """Somebody who listens at an address and is no real broker."""
+    """Somebody who listens at an address and is not a real broker."""
 
     async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -272,10 +272,10 @@ async def test_a_broker_that_refuses_to_say_what_it_speaks() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"\0\0\0\x04\0\0\0\x63", "no answer"),
-        (b"\0\0\0\x02\0\0", "no answer"),
-        (b"\xff\xff\xff\xff", "no answer"),
-        (b"\0\0\0\x06\0\0\0\x63\0\x00", "no answer"),
+        (b"\0\0\0\x04\0\0\0\x63", "not an answer"),
+        (b"\0\0\0\x02\0\0", "not an answer"),
+        (b"\xff\xff\xff\xff", "not an answer"),
+        (b"\0\0\0\x06\0\0\0\x63\0\x00", "not an answer"),
     ],
 )
 @pytest.mark.asyncio

@@ -87,7 +87,9 @@ def test_stores_of_java_and_what_is_no_pem_are_refused(authority: Authority, tmp
     assert refused({**tls, "ssl.ca.location": str(nothing)}).startswith(f"{nothing} has no certificates as PEM: ")
     assert refused({**tls, "ssl.truststore.certificates": "\u00e4"}).startswith("ssl.truststore.certificates has no ")
     told = refused({**tls, "ssl.certificate.location": str(authority.trusted)})
-    assert told.startswith(f"{authority.trusted} is no certificate with its key as PEM, or ssl.key.password is wrong: ")
+    assert told.startswith(
+        f"{authority.trusted} is not a certificate with its key as PEM, or ssl.key.password is wrong: "
+    )
 
 
 def test_certificates_are_read_from_pem(authority: Authority) -> None:

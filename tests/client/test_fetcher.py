@@ -283,7 +283,7 @@ async def test_a_nearer_replica_is_read_from_until_it_is_out_of_range() -> None:
         asked = {(request.rack_id, request.max_bytes, request.isolation_level) for request in real.got(FetchRequest)}
         assert asked == {("r", 77, 1)}
         assert len(real.got(ListOffsetsRequest)) == 1, (
-            "the first position only: a replica that lags is no reason to reset"
+            "the first position only: a replica that lags is not a reason to reset"
         )
 
 

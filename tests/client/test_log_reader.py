@@ -79,7 +79,7 @@ def marker_at(offset: int) -> bytes:
 
 
 def test_the_first_record_is_found_behind_what_is_none(server: SyncCluster) -> None:
-    """A batch in which compaction has left no record and a marker come before it; a marker alone is no record."""
+    """A batch in which compaction has left no record and a marker come before it; a marker alone is not a record."""
     empty = empty_batch(read_header(build_batch([Record(0, 1, None, b"gone")], leader_epoch=0)))
     marker = marker_at(1)
     batch = build_batch([Record(offset, 10 * offset, None, b"") for offset in (2, 3)], base_offset=2, leader_epoch=0)

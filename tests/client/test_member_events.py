@@ -10,7 +10,7 @@ from groupcoord.core.events import AdminAction, Answered
 P = (("t", 0), ("t", 1))
 TELLING: list[tuple[type[e.MemberEvent], dict[str, Any], str]] = [
     (e.CoordinatorFound, {"coordinator": "broker 1"}, "the coordinator of g is broker 1"),
-    (e.CoordinatorLost, {"coordinator": "broker 1", "reason": "gone"}, "broker 1 is no coordinator any more: gone"),
+    (e.CoordinatorLost, {"coordinator": "broker 1", "reason": "gone"}, "broker 1 is no longer the coordinator: gone"),
     (e.RejoinWanted, {"reason": "x"}, "has to join again: x"),
     (
         e.JoinSent,

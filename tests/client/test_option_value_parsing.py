@@ -41,11 +41,11 @@ def test_topics() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("", "'' is no name of a topic: 1 to 249 letters"),
-        ("..", "'..' is no name of a topic"),
-        ("t" * 250, "is no name of a topic"),
-        ("a b", "'a b' is no name of a topic"),
-        (1, "1 is no name of a topic"),
+        ("", "'' is not a name of a topic: 1 to 249 letters"),
+        ("..", "'..' is not a name of a topic"),
+        ("t" * 250, "is not a name of a topic"),
+        ("a b", "'a b' is not a name of a topic"),
+        (1, "1 is not a name of a topic"),
         ("127.0.0.1:9092", "an address goes into bootstrap_servers"),
     ],
 )
@@ -59,7 +59,7 @@ def test_patterns() -> None:
     assert option_value_parsing.topic_pattern(re.compile("a")).pattern == "a"
     with pytest.raises(ValueError, match="a pattern is not empty"):
         option_value_parsing.topic_pattern("")
-    with pytest.raises(ValueError, match=r"'\(' is no regular expression: missing \)"):
+    with pytest.raises(ValueError, match=r"'\(' is not a regular expression: missing \)"):
         option_value_parsing.topic_pattern("(")
 
 

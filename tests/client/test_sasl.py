@@ -31,9 +31,9 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (b"what?", "'what\\?' is no message of SCRAM"),
-        (SERVER_FIRST.replace("W22", "?").encode(), "is no message of SCRAM"),
-        (SERVER_FIRST.replace("4096", "many").encode(), "is no message of SCRAM"),
+        (b"what?", "'what\\?' is not a message of SCRAM"),
+        (SERVER_FIRST.replace("W22", "?").encode(), "is not a message of SCRAM"),
+        (SERVER_FIRST.replace("4096", "many").encode(), "is not a message of SCRAM"),
         (SERVER_FIRST.replace("4096", "1000001").encode(), "or not 1 to 1,000,000 iterations"),
         (SERVER_FIRST.replace(NONCE, "other").encode(), "has another nonce"),
     ],

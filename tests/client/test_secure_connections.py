@@ -154,7 +154,7 @@ async def test_why_a_login_is_refused_is_told() -> None:
     scram = ConnectionSecurity(sasl=SaslLogin(mechanism="SCRAM-SHA-256", username="alice", password="secret"))
     async with broker(ACCEPTED, SaslAuthenticateResponse(auth_bytes=b"hello")) as port:
         told = await refused(port, scram)
-        assert told == "127.0.0.1:PORT, SCRAM-SHA-256 for user alice: 'hello' is no message of SCRAM"
+        assert told == "127.0.0.1:PORT, SCRAM-SHA-256 for user alice: 'hello' is not a message of SCRAM"
 
 
 @pytest.mark.asyncio

@@ -1,4 +1,4 @@
-"""What is no subscription, and what a pattern matches."""
+"""What is not a subscription, and what a pattern matches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from groupcoord.client.subscription_state import SubscriptionState
 
 @pytest.mark.parametrize("wrong", [["t"], [("t", -1)], [("t", 0, 1)], [("t", "0")]])
 def test_what_is_no_partition(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"is no partition: \(topic, number\)"):
+    with pytest.raises(ValueError, match=r"is not a partition: \(topic, number\)"):
         Consumer(bootstrap_servers="h:1").assign(wrong)
 
 
@@ -32,7 +32,7 @@ def test_a_pattern_does_not_match_internal_topics_unless_it_may(excludes: bool, 
         (None, None, "to one of both"),
         ([], None, "one topic at least"),
         (None, "", "a pattern is not empty"),
-        (None, "(", "is no regular expression"),
+        (None, "(", "is not a regular expression"),
     ],
 )
 def test_subscriptions_that_are_none(topics: Sequence[str] | None, pattern: str | None, problem: str) -> None:

@@ -18,7 +18,7 @@ every_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def peculiar_drafts(library: str, partition: int) -> list[Draft]:
-    """Everything that is easily lost: nulls beside empties, bytes that are no text, headers that repeat, uneven times."""
+    """Everything that is easily lost: nulls beside empties, bytes that are not text, headers that repeat, uneven times."""
     start_ms = int(time.time() * 1000) - 60_000
     drafts = [
         Draft(start_ms, b"key", b"value"),

@@ -120,7 +120,7 @@ async def test_a_wait_in_vain_says_what_the_group_waits_for(control: Control) ->
         ({"stable": "three"}, "stable", "pattern"),
         ({"committed": "orders:0:x"}, "committed", "is no TOPIC:PARTITION:OFFSET"),
         ({"committed": "orders:5"}, "committed", "is no TOPIC:PARTITION"),
-        ({"dead": "true", "timeout": "soon"}, "timeout", "'soon' is no time: 10s, 500ms and 2m are"),
+        ({"dead": "true", "timeout": "soon"}, "timeout", "'soon' is not a time: 10s, 500ms and 2m are"),
         ({"dead": "true", "timeout": "11m"}, "timeout", "11m is too long"),
         ({"dead": "true", "tiemout": "1s"}, "tiemout", "there is no such parameter; did you mean timeout?"),
     ],

@@ -142,7 +142,7 @@ def test_a_cut_capture_is_read_as_far_as_it_goes(form: object, cut: int) -> None
     ("data", "reason"),
     [
         (b"", "neither pcap nor pcapng"),
-        (b"hello, this is no capture at all", "neither pcap nor pcapng"),
+        (b"hello, this is not a capture at all", "neither pcap nor pcapng"),
         (
             pcap([], link=147),
             "packets of link type 147 cannot be read; those that can are Ethernet, Linux cooked (any), loopback and raw IP",

@@ -190,7 +190,7 @@ def test_a_disk_that_fails_in_the_end_is_told(tmp_path: Path, monkeypatch: pytes
 
 
 def test_only_a_data_directory_is_compacted(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is no data directory of groupcoord: it has no groupcoord-metadata"):
+    with pytest.raises(SourceError, match="is not a data directory of groupcoord: it has no groupcoord-metadata"):
         compacted(tmp_path)
     DataDirectory(tmp_path, THREE, new_uuid=uuid.uuid4, now_ms=NOW_MS).close()
     assert compacted(tmp_path) == [], "nothing is in it"

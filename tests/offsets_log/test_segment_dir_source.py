@@ -111,7 +111,7 @@ def problem_with(path: Path) -> str:
 def test_what_is_no_such_folder_is_told(tmp_path: Path) -> None:
     assert problem_with(tmp_path / "nowhere") == f"there is no directory {tmp_path / 'nowhere'}"
     (tmp_path / "file").write_text("")
-    assert problem_with(tmp_path / "file").startswith(f"{tmp_path / 'file'} is no directory")
+    assert problem_with(tmp_path / "file").startswith(f"{tmp_path / 'file'} is not a directory")
     assert (
         problem_with(tmp_path) == f"{tmp_path} is not a folder __consumer_offsets-N, and there is no such folder in it"
     )

@@ -84,7 +84,7 @@ def recorded_out(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who asks for the session needs Spark. What PySpark itself is warned of is no fault here."""
+    """Who asks for the session needs Spark. What PySpark itself is warned of is not a fault here."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
             item.add_marker("spark")

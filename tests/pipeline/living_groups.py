@@ -274,7 +274,7 @@ class LivingGroups:
             await self._wrote.wait_for(condition)
 
     async def _write(self) -> None:
-        """A record a partition in each round; those of a transaction that hangs are no hindrance."""
+        """A record a partition in each round; those of a transaction that hangs are not a hindrance."""
         async with Producer(self._bootstrap, linger_ms=LINGER_MS, batch_size=1_000_000) as producer:
             while True:
                 sent = [

@@ -22,8 +22,8 @@ def refused(source: str) -> str:
 
 
 def test_sources_that_are_none() -> None:
-    assert refused("postgres:db").startswith("'postgres:db' is no source; there are kafka:HOST:PORT")
-    assert refused("segments:").startswith("'segments:' is no source")
+    assert refused("postgres:db").startswith("'postgres:db' is not a source; there are kafka:HOST:PORT")
+    assert refused("segments:").startswith("'segments:' is not a source")
     assert refused("kafka:somewhere") == "'somewhere' is not HOST:PORT"
 
 
@@ -155,8 +155,8 @@ def test_behind_a_damaged_batch_reading_goes_on(tmp_path: Path) -> None:
     assert read == [1, 2, 4, 5, 6, 7]
     size = len(batches[0])
     assert [(remark.what, remark.bytes) for remark in found.warnings] == [
-        ("bytes that are no record batch, passed over, from byte 0 on", size),
-        (f"bytes that are no record batch, passed over, from byte {3 * size} on", size),
+        ("bytes that are not a record batch, passed over, from byte 0 on", size),
+        (f"bytes that are not a record batch, passed over, from byte {3 * size} on", size),
     ]
 
 

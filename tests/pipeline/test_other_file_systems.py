@@ -1,4 +1,4 @@
-"""Where ``--out`` is no local disk: a file system that only Hadoop's classes know, here ``viewfs``."""
+"""Where ``--out`` is not a local disk: a file system that only Hadoop's classes know, here ``viewfs``."""
 
 import json
 from collections.abc import Iterator
@@ -104,5 +104,5 @@ def test_rows_are_counted_there_as_on_a_disk(spark: SparkSession, tmp_path: Path
 
 
 def test_segments_are_files_of_a_disk() -> None:
-    with pytest.raises(PipelineError, match=r"^s3a://logs/kafka is no directory of a disk: copy the folders"):
+    with pytest.raises(PipelineError, match=r"^s3a://logs/kafka is not a directory of a disk: copy the folders"):
         plan_source("segments:s3a://logs/kafka", {})

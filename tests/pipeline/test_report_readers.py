@@ -41,7 +41,7 @@ def write(tables: Tables, folder: Path, pieces: int = 2) -> Path:
 
 
 def chance(seed: int) -> Tables:
-    """Rows with nulls, large numbers and names that are no words."""
+    """Rows with nulls, large numbers and names that are not words."""
     of = random.Random(seed)
     tables = empty()
     names = ["a", "b", "ü", "Z", "\U0001f600", "", "'"]

@@ -213,7 +213,7 @@ class Spy(Assignor):
     def assign(self, group: GroupSubscription) -> Assignment:
         type(self).seen.append(dict(group.subscriptions))
         if "bad" in group.subscriptions:
-            raise ValueError("user data of bad: 3 bytes are no capacity")
+            raise ValueError("user data of bad: 3 bytes are not a capacity")
         first = next(iter(group.subscriptions))
         owners = {
             partition: member_id for member_id, one in group.subscriptions.items() for partition in one.owned_partitions
@@ -284,7 +284,7 @@ def test_an_assignor_that_fails_is_a_problem_and_the_history_goes_on() -> None:
         record(2, 2, person("a"), person("bad")),
         record(3, 3, person("a"), person("b")),
     )
-    problem = "assignor eager-spy: raised ValueError: user data of bad: 3 bytes are no capacity"
+    problem = "assignor eager-spy: raised ValueError: user data of bad: 3 bytes are not a capacity"
     found = play("eager-spy", *history, registry=spies())
     assert columns(found, *COSTS, "members", "problem") == [
         (1, 4, 0, 0, 0, 0, 0, 1, 1, None),

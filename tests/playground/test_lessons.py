@@ -79,8 +79,8 @@ why = { group = "app", says = "nobody came" }
         ),
         (HEAD + '[[steps]]\ntitle = "One"\n', "lesson x, step 1: text is missing"),
         (HEAD + STEP + 'why = { group = "app" }', "lesson x, step 1: why needs says"),
-        (HEAD + STEP + 'expect = [{ at = "groups" }]', "is no expectation: trace, untraced, answer, or at with is"),
-        (HEAD + STEP + 'expect = [{ trace = "a", answer = "b" }]', "is no expectation"),
+        (HEAD + STEP + 'expect = [{ at = "groups" }]', "is not an expectation: trace, untraced, answer, or at with is"),
+        (HEAD + STEP + 'expect = [{ trace = "a", answer = "b" }]', "is not an expectation"),
     ],
 )
 def test_what_is_no_lesson_is_refused_with_what_would_be_right(text: str, problem: str) -> None:
@@ -91,7 +91,7 @@ def test_what_is_no_lesson_is_refused_with_what_would_be_right(text: str, proble
 
 def test_a_step_whose_action_cannot_be_says_so() -> None:
     run = LessonRun(parse("x", HEAD + STEP + 'actions = [{ group = "app" }]'))
-    with pytest.raises(ValueError, match="is no action: do says which"):
+    with pytest.raises(ValueError, match="is not an action: do says which"):
         run.step()
 
 

@@ -305,7 +305,7 @@ def test_what_the_trace_cannot_say_is_refused(playground: Playground, question: 
 def test_an_action_as_data_has_its_name_as_do() -> None:
     assert named_action({"do": "advance", "seconds": 3}) == ("advance", {"seconds": 3})
     assert {"add_member", "advance"} <= ACTIONS.keys()
-    with pytest.raises(ValueError, match="is no action: do says which"):
+    with pytest.raises(ValueError, match="is not an action: do says which"):
         named_action({"seconds": 3})
 
 

@@ -17,20 +17,20 @@ def test_what_is_written_is_read() -> None:
     [
         ([], "there is no frame in it"),
         ([header()], "there is no frame in it"),
-        (["hello"], "this is no recording: its first line does not say so"),
-        (["{}"], "this is no recording: its first line does not say so"),
-        (["[]"], "this is no recording: its first line does not say so"),
+        (["hello"], "this is not a recording: its first line does not say so"),
+        (["{}"], "this is not a recording: its first line does not say so"),
+        (["[]"], "this is not a recording: its first line does not say so"),
         (
             ['{"schema": "groupcoord-recording", "version": 2}'],
             "this is a recording of version 2; version 1 can be read",
         ),
-        ([header(), "{"], "line 2 is no frame of a recording: "),
-        ([header(), line_of(FRAME)[:-10]], "line 2 is no frame of a recording: "),
+        ([header(), "{"], "line 2 is not a frame of a recording: "),
+        ([header(), line_of(FRAME)[:-10]], "line 2 is not a frame of a recording: "),
         (
             [header(), line_of(FRAME).replace("client", "nobody")],
-            "line 2 is no frame of a recording: a frame from 'nobody'",
+            "line 2 is not a frame of a recording: a frame from 'nobody'",
         ),
-        ([header(), line_of(FRAME).replace("AP8=", "!!")], "line 2 is no frame of a recording: "),
+        ([header(), line_of(FRAME).replace("AP8=", "!!")], "line 2 is not a frame of a recording: "),
     ],
 )
 def test_what_is_no_recording_is_refused(lines: list[str], reason: str) -> None:

@@ -407,13 +407,13 @@ def test_a_difference_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_pat
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"hello\n", "this is no recording: its first line does not say so"),
-        (b"\xff\xfe", "this is no recording: it is no text"),
+        (b"hello\n", "this is not a recording: its first line does not say so"),
+        (b"\xff\xfe", "this is not a recording: it is not text"),
         (
             b'{"schema": "groupcoord-recording", "version": 9}\n',
             "this is a recording of version 9; version 1 can be read",
         ),
-        (RECORDED.read_bytes()[:2010], "line 3 is no frame of a recording: "),
+        (RECORDED.read_bytes()[:2010], "line 3 is not a frame of a recording: "),
     ],
 )
 def test_what_is_no_recording_is_exit_code_2(

@@ -19,7 +19,7 @@ def server() -> Iterator[socket.socket]:
         try:
             socket.create_server((OTHER_HOST, 0)).close()
         except OSError:
-            pytest.skip(f"{OTHER_HOST} is no address of this machine, as on macOS")
+            pytest.skip(f"{OTHER_HOST} is not an address of this machine, as on macOS")
         yield listening
 
 

@@ -130,7 +130,7 @@ def try_point(
             told.check(rng, power_cut=power_cut)
     except Broken as problem:
         return f"{where}, step {told.step} {told.doing} ({disk.hit}): {problem}"
-    except Exception as error:  # whatever it is, it is no answer to a fault of the disk
+    except Exception as error:  # whatever it is, it is not an answer to a fault of the disk
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"{where}, step {told.step} {told.doing} ({disk.hit}): {error!r} at {last.filename}:{last.lineno}"
     return None

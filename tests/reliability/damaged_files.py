@@ -5,7 +5,7 @@ server is started on it, twice. It starts, serves every batch that the damage di
 was and keeps the bytes beside it; or it refuses with a sentence that names the file. What is appended then can be read.
 
 What was flushed long ago a start does not read, as Kafka's does not. Damage there is met by its readers: a fetch of the batch
-brings it as it is, or CORRUPT_MESSAGE where its header is no header, and such a header hides what its segment holds behind it.
+brings it as it is, or CORRUPT_MESSAGE where its header is not one, and such a header hides what its segment holds behind it.
 
 What was aborted stays aborted, and what was open stays open, unless the damage is to the log itself. Of an index of aborted
 transactions that was flushed a start sees that it is gone, or is none; entries that could be right are believed, as by Kafka.

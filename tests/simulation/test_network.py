@@ -187,7 +187,7 @@ def test_all_connections_are_gone() -> None:
         member = Member()
         member.send_request(1)
         member.send_request(2, PARKING)
-        member.requests.disconnect(5, "it is no coordinator")
+        member.requests.disconnect(5, "it is not a coordinator")
         assert member.requests.working_connection(0)
         if gone == "reset":
             member.requests.reset()

@@ -57,7 +57,7 @@ def _form(url: str) -> str:
     parts = urlsplit(url)
     if not _is_elsewhere(url) or (parts.scheme == "https" and re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc)):
         return ""
-    return f"links to {url}, which is no https:// address of a host"
+    return f"links to {url}, which is not an https:// address of a host"
 
 
 def _missing(site: Path, path: Path, url: str, pages: dict[Path, _Page]) -> str:

@@ -90,7 +90,7 @@ def write_cooperative(generation: int) -> bytes:
 def read_cooperative(data: bytes) -> int:
     """The generation in ``data``. Raises UnreadableUserData."""
     if len(data) < _INT32.size:
-        raise UnreadableUserData(f"{len(data)} bytes are no generation")
+        raise UnreadableUserData(f"{len(data)} bytes are not a generation")
     generation: int = _INT32.unpack_from(data)[0]
     return generation
 

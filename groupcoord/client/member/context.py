@@ -50,7 +50,7 @@ class Generation(NamedTuple):
 
 
 NO_GENERATION = Generation()
-"""The generation of a commit by a consumer with manual assignment, which is no member."""
+"""The generation of a commit by a consumer with manual assignment, which is not a member."""
 
 
 class MemberActions(ABC):

@@ -30,7 +30,7 @@ class CoordinatorLost(MemberEvent):
     reason: str
 
     def text(self) -> str:
-        return f"{self.coordinator} is no coordinator any more: {self.reason}"
+        return f"{self.coordinator} is no longer the coordinator: {self.reason}"
 
 
 @event_class

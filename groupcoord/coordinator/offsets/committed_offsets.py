@@ -332,7 +332,7 @@ class OffsetManager:
     def apply_first(self, key: bytes, value: bytes) -> str | None:
         """Apply the first plain commit of a topic, and prepare the fast path for the next ones; returns its group.
 
-        Returns None, without applying it, if it is no plain commit or a transaction is open.
+        Returns None, without applying it, if it is not a plain commit or a transaction is open.
         """
         prefix = key[:-PARTITION_BYTES]
         found = group_and_topic(prefix)

@@ -128,5 +128,5 @@ def _matcher(pattern: str | None) -> Callable[[str], object]:
         return lambda _: True
     expression = compiled(pattern)
     if isinstance(expression, str):
-        raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is no regular expression: {expression}")
+        raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is not a regular expression: {expression}")
     return expression.fullmatch  # type: ignore[no-any-return]

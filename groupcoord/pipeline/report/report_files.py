@@ -39,7 +39,7 @@ def report_to_json(report: Report) -> str:
 
 
 def report_from_json(text: str, where: str) -> Report:
-    """Parse a report. Raises PipelineError if ``text`` is no report or has another version; ``where`` names the file in the
+    """Parse a report. Raises PipelineError if ``text`` is not a report or has another version; ``where`` names the file in the
     error."""
     try:
         document = json.loads(text)

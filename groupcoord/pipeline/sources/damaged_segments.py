@@ -16,7 +16,7 @@ _KNOWN_ATTRIBUTES = 0x7F
 
 
 def walk_over_damage(data: Any) -> tuple[list[int], list[tuple[int, int]]]:
-    """The positions of all complete batches in ``data``, and the ranges of bytes between them that are no batch."""
+    """The positions of all complete batches in ``data``, and the ranges of bytes between them that are not a batch."""
     starts, end = walk(data)
     damages: list[tuple[int, int]] = []
     while end < len(data):

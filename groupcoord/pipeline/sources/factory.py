@@ -89,7 +89,7 @@ def plan_source(spec: str, options: Mapping[str, str]) -> SourcePlan:
     kind, _, what = spec.partition(":")
     if kind not in _PLANS or not what:
         raise PipelineError(
-            f"{spec!r} is no source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
+            f"{spec!r} is not a source; there are kafka:HOST:PORT, segments:DIR, jsonl:FILE and connector:HOST:PORT"
         )
     return _PLANS[kind](spec, what, options)
 
@@ -176,7 +176,8 @@ def _by_number(read: Callable[[int], Iterable[Any]]) -> Callable[[Iterator[Any]]
 def _plan_segments(spec: str, directory: str, _: Mapping[str, str]) -> SourcePlan:
     if "://" in directory:
         raise PipelineError(
-            f"{directory} is no directory of a disk: copy the folders {kafka_source.TOPIC}-N to one, or mount what they are in"
+            f"{directory} is not a directory of a disk: copy the folders {kafka_source.TOPIC}-N to one, or mount what they are "
+            "in"
         )
     folder = Path(directory).absolute()  # executors run in other working directories
     size = sum(path.stat().st_size for _, paths in find_segments(folder) for path in paths)

@@ -355,7 +355,9 @@ def _fetched(cluster: ClusterReader, topic: str, part: OffsetRange) -> Iterator[
         if not starts:
             if not fetched.records:
                 return  # compaction has removed everything up to the end
-            raise PipelineError(f"{topic}-{part.partition} at offset {offset}: what the broker sent is no record batch")
+            raise PipelineError(
+                f"{topic}-{part.partition} at offset {offset}: what the broker sent is not a record batch"
+            )
         found = headers(np.frombuffer(fetched.records, np.uint8), starts)
         yield fetched, found.where(found.base_offset < part.end)
         offset = int(found.last_offset[-1]) + 1

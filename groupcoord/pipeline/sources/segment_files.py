@@ -184,7 +184,7 @@ class _PartitionSurvey:
     def _cut(self, path: str, found: BatchHeaders, ends: TransactionEnds) -> Iterator[SegmentSlice]:
         """Cut a file into slices between batches, where the next multiple of ``piece_bytes`` is reached."""
         is_first = np.diff(found.start // self._piece_bytes, prepend=-1) != 0
-        is_first[1:] |= found.start[1:] != found.end[:-1]  # after bytes that are no batch
+        is_first[1:] |= found.start[1:] != found.end[:-1]  # after bytes that are not a batch
         firsts = np.nonzero(is_first)[0].tolist()
         transactional, committed = is_transactional(found), ends.ended_by(COMMIT_MARKER)
         for first, after in zip(firsts, [*firsts[1:], len(found.start)], strict=True):
@@ -213,7 +213,9 @@ def _survey_partition(folder: Folder, piece_bytes: int) -> SegmentSurvey:
             if starts:
                 found.add(path, data, starts)
         for begin, end in damages:
-            what = _tail(path, begin) if end == size and path == last else "bytes that are no record batch, passed over"
+            what = (
+                _tail(path, begin) if end == size and path == last else "bytes that are not a record batch, passed over"
+            )
             warnings.append(SourceWarning(str(path), f"{what}, from byte {begin:,} on", partition, None, end - begin))
     return SegmentSurvey(
         found.pieces, found.shown, warnings + hidden_remarks(partition, found.aborted, found.without_end)

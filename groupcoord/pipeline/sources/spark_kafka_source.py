@@ -39,7 +39,7 @@ def _settings(bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
     own = {key: value for key, value in options.items() if key != "partitions"}
     partitions = options.get("partitions", str(DEFAULT_PARTITIONS))
     if not (partitions.isascii() and partitions.isdecimal() and 0 < int(partitions) <= MOST_PARTITIONS):
-        raise PipelineError(f"partitions={partitions} is no number of partitions")
+        raise PipelineError(f"partitions={partitions} is not a number of partitions")
     return {
         "kafka.bootstrap.servers": bootstrap,
         "kafka.fetch.max.wait.ms": "10",

@@ -188,7 +188,7 @@ PARTIAL_STATISTICS = table_schema("""
     commits bigint commits: commits with a time
     first_ms bigint: the earliest of these times, in ms
     last_ms bigint: the latest
-    last_commit bigint: offset of the last record that is no tombstone
+    last_commit bigint: offset of the last record that is not a tombstone
     last_record bigint: offset of the last record
     append_ts
 """)

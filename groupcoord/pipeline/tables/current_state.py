@@ -38,7 +38,7 @@ def at_places(records: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def current_offsets(commits: DataFrame, places: DataFrame) -> DataFrame:
-    """CURRENT_OFFSETS: the ``commits`` at ``places`` (the last of each group, topic and partition) that are no tombstones."""
+    """CURRENT_OFFSETS: the ``commits`` at ``places`` (the last of each group, topic and partition) that are not tombstones."""
     return at_places(commits, places).where("not is_tombstone").select(*CURRENT_OFFSETS.names)
 
 

@@ -260,8 +260,8 @@ MUCH = 100
 def partitions_behind(ends: Mapping[int, int], positions: Positions, counted: Counter[str]) -> dict[int, int]:
     """The partitions of the log that the watch still has to catch up with, and the number of offsets left in each.
 
-    Offsets left are no backlog if they are at most a tenth of the records that the batch had of the partition, or at most MUCH:
-    they came while the batch was being written.
+    Offsets left are not a backlog if they are at most a tenth of the records that the batch had of the partition, or at most
+    MUCH: they came while the batch was being written.
     """
     left = {partition: end - positions.get(str(partition), 0) for partition, end in ends.items()}
     return {one: amount for one, amount in left.items() if amount > max(MUCH, counted[str(one)] // 10)}

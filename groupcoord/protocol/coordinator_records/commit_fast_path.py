@@ -163,7 +163,7 @@ class CommitReader(Generic[T]):
 def _of_any_form(value: bytes) -> tuple[object, ...]:
     read = read_value(_ANY_KEY, value)
     if not isinstance(read, OffsetCommitValue):
-        raise AssertionError(f"{read!r} is no offset")
+        raise AssertionError(f"{read!r} is not an offset")
     expires_ms = None if read.expire_timestamp_ms == -1 else read.expire_timestamp_ms
     return read.offset, read.leader_epoch, read.metadata, read.commit_timestamp_ms, expires_ms, read.topic_id
 

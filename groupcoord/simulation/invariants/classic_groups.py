@@ -207,7 +207,7 @@ class ReplayMatchesState(Invariant):
     def step_done(self) -> None:
         """Remember the stored state."""
         if self.context.brokers.consumer_group is not None:
-            self._stored = None  # it is no classic group any more
+            self._stored = None  # it is not a classic group any more
         if self._changed:
             group = self.context.brokers.group
             stable = group is not None and group.state in (GroupState.STABLE, GroupState.EMPTY)

@@ -161,7 +161,7 @@ def _read_broker(value: Any) -> int:
 
 def _read_moment(value: Any) -> str:
     if value not in MOMENTS:
-        raise ValueError(f"{value!r} is no moment; there is {', '.join(MOMENTS)}")
+        raise ValueError(f"{value!r} is not a moment; there is {', '.join(MOMENTS)}")
     return str(value)
 
 

@@ -46,7 +46,7 @@ def parse_rules(text: str, name: str, brokers: Sequence[int] | None = None) -> l
         if root is None:
             raise RuleFileError(f"{name}: it is empty; a list of rules is needed, each beginning with '- when: '")
         if not isinstance(root, yaml.SequenceNode):
-            raise RuleFileError(f"{name}: it is no list; each rule begins with '- when: '")
+            raise RuleFileError(f"{name}: it is not a list; each rule begins with '- when: '")
         rules, problems = [], []
         for number, node in enumerate(root.value, start=1):
             where = f"{name}: rule {number} (line {node.start_mark.line + 1})"
@@ -68,7 +68,7 @@ def parse_rules(text: str, name: str, brokers: Sequence[int] | None = None) -> l
 def _rule(data: Any) -> Rule:
     """Raises RuleProblems."""
     if not isinstance(data, dict):
-        raise RuleProblems.one("when", f"{data!r} is no rule: it begins with '- when: '")
+        raise RuleProblems.one("when", f"{data!r} is not a rule: it begins with '- when: '")
     rule = Rule.from_dict(data)
     if rule.holds:
         raise RuleProblems.one("do", f"{rule.action.name} needs a program that releases; delay and drop do without")

@@ -321,7 +321,7 @@ class TraceEntry:
 def check_fields(kind: type[Event], names: Sequence[str]) -> None:
     """Raises TypeError, which suggests similar names, if no event of ``kind`` has a field of one of ``names``."""
     if not (isinstance(kind, type) and issubclass(kind, Event)):
-        raise TypeError(f"{kind!r} is no type of events, such as events.MemberRemoved")
+        raise TypeError(f"{kind!r} is not a type of events, such as events.MemberRemoved")
     known = sorted(_fields(kind))
     for name in names:
         if name not in known:

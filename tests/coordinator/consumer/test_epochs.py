@@ -91,7 +91,7 @@ def test_commits_of_what_is_being_given_back() -> None:
 
 
 def test_commits_to_a_group_without_members() -> None:
-    """Anybody may, who says that it is no member."""
+    """Anybody may, who says that it is not a member."""
     w, a = at_epoch_3()
     a.leave()
     w.consumer("b").leave()

@@ -96,7 +96,7 @@ class Counters:
 
     def on_loaded(self, ctx: HandlerContext, summary: LoadSummary) -> None:
         if "refused" in self.values:
-            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "refused is no counter")
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "refused is not a counter")
         self.heard.append(f"loaded {summary.records} records, {summary.unknown} unknown, in {summary.took_ms} ms")
         if "soon" in self.values:
             self.timers.schedule(TimerKey("soon", TOPIC), ctx.now_ms + 5, lambda _: self.add("soon", 10))

@@ -454,7 +454,7 @@ def test_what_was_written_is_what_is_loaded_by_the_same_apply() -> None:
     ("records", "why"),
     [
         ([(0, b"a", b"broken"), (1, b"a", b"1")], "the record at offset 0 cannot be read: it is broken"),
-        ([(0, b"refused", b"1")], "UNKNOWN_SERVER_ERROR: refused is no counter"),
+        ([(0, b"refused", b"1")], "UNKNOWN_SERVER_ERROR: refused is not a counter"),
     ],
 )
 def test_a_log_that_cannot_be_loaded_is_not_served(records: list[tuple[int, bytes, bytes]], why: str) -> None:

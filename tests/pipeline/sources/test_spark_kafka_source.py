@@ -61,5 +61,5 @@ def test_without_its_jars_one_line_says_how_to_get_them(spark: SparkSession) -> 
 
 @pytest.mark.parametrize("said", ["no", "0", "-1", "1000000"])
 def test_a_number_of_partitions_that_is_none(said: str) -> None:
-    with pytest.raises(PipelineError, match=f"partitions={said} is no number of partitions"):
+    with pytest.raises(PipelineError, match=f"partitions={said} is not a number of partitions"):
         spark_kafka_source._settings("localhost:9092", {"partitions": said})

@@ -132,7 +132,7 @@ def test_everything_that_is_wrong_with_data_is_told() -> None:
             {"when": "any", "do": "kill_broker", "broker_id": "2", "moment": "later"},
             [
                 "broker_id: '2' is not the id of a broker, a number from 0 on",
-                "moment: 'later' is no moment; there is asked, handled, answered",
+                "moment: 'later' is not a moment; there is asked, handled, answered",
             ],
         ),
         (

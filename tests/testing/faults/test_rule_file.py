@@ -75,7 +75,7 @@ def test_every_mistake_is_told_with_its_place() -> None:
         "dir/faults.yaml: rule 1 (line 1): when: there is no API 'Hartbeat'; did you mean Heartbeat?",
         "dir/faults.yaml: rule 2 (line 5): group: False is not text: put what is meant in quotes",
         "dir/faults.yaml: rule 2 (line 5): code: there is no error 'NOT_COORDINATER'; did you mean NOT_COORDINATOR?",
-        "dir/faults.yaml: rule 3 (line 9): when: 'drop' is no rule: it begins with '- when: '",
+        "dir/faults.yaml: rule 3 (line 9): when: 'drop' is not a rule: it begins with '- when: '",
         "dir/faults.yaml: rule 4 (line 10): when: it is there twice (line 12)",
         "dir/faults.yaml: rule 5 (line 13): do: hold needs a program that releases; delay and drop do without",
     ]
@@ -85,7 +85,7 @@ def test_what_is_no_list_of_rules() -> None:
     cases: list[tuple[str, str]] = [
         ("", "it is empty; a list of rules is needed, each beginning with '- when: '"),
         ("# nothing", "it is empty; a list of rules is needed, each beginning with '- when: '"),
-        ("when: Heartbeat", "it is no list; each rule begins with '- when: '"),
+        ("when: Heartbeat", "it is not a list; each rule begins with '- when: '"),
         ("- when: [", "this is not YAML: while parsing a flow node"),
         ("- when: !!python/name:os.system", "this is not YAML: could not determine a constructor for the tag"),
         ("- a\x00b", "this is not YAML: unacceptable character #x0000"),

@@ -1,4 +1,4 @@
-"""A trace as a file: what is written comes back; what is not known is passed over; what is no trace is refused."""
+"""A trace as a file: what is written comes back; what is not known is passed over; what is not a trace is refused."""
 
 import json
 import re

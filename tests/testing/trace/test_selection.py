@@ -156,5 +156,5 @@ def test_it_is_a_sequence() -> None:
 
 
 def test_a_name_is_no_type_of_events() -> None:
-    with pytest.raises(TypeError, match=r"'MemberRemoved' is no type of events, such as events\.MemberRemoved"):
+    with pytest.raises(TypeError, match=r"'MemberRemoved' is not a type of events, such as events\.MemberRemoved"):
         Trace().of("MemberRemoved")  # type: ignore[call-overload]

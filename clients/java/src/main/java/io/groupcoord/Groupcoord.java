@@ -161,7 +161,7 @@ public final class Groupcoord {
     /** What a broker is: {@code state} is {@code up} or {@code stopped}. */
     public record Status(String name, String version, String state, String address, List<String> topics) {}
 
-    /** A record of a topic; {@code value_base64} where it is no text. */
+    /** A record of a topic; {@code value_base64} where it is not text. */
     public record StoredRecord(
             String topic, int partition, long offset, long timestampMs, String key, String value, String keyBase64, String valueBase64) {
         /** The bytes of the value; null if there is none. */
