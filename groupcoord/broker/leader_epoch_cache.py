@@ -1,8 +1,8 @@
 """The leader epochs of a log and the offset at which each begins (KIP-101). With it followers and consumers find out by
 OffsetForLeaderEpoch or Fetch whether their logs have diverged.
 
-A new log starts at epoch 0 and stays there on a single broker. One loaded from a cluster's directory keeps its epochs and
-continues in the last one. A follower takes epochs from the batches that it fetches. Source: ``LeaderEpochFileCache``.
+A new log starts at epoch 0. On a single broker the epoch changes when the broker is started again. A follower takes epochs from
+the batches that it fetches. Source: ``LeaderEpochFileCache``.
 """
 
 from bisect import bisect_right

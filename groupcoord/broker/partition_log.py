@@ -126,7 +126,7 @@ class PartitionLog:
         log = cls(settings, name, kept.backend)
         log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
         log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
-        log.leader_epoch = log.epochs.latest
+        log.leader_epoch = kept.leader_epoch
         log._segments = kept.segments
         return log
 

@@ -193,6 +193,7 @@ class RecoveredLog(NamedTuple):
     log_end_offset: int
     producers: ProducerStateManager
     epochs: LeaderEpochCache
+    leader_epoch: int
     cleaned_to: int  # the offset up to which it has been compacted
 
 

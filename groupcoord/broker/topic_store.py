@@ -129,7 +129,8 @@ class Topic:
     def recover_logs(self, recovered: Sequence[Mapping[int, RecoveredLog]], states: Sequence[PartitionState]) -> None:
         """Add recovered partitions; a log that was lost starts empty.
 
-        A single broker continues in the last epoch of each log. Raises Refused if a log can no longer be stored.
+        A single broker has lost and regained the leadership of every partition: two leader epochs have passed. Raises Refused
+        if a log can no longer be stored. Source: ``ReplicationControlManager``, a broker that is fenced and unfenced.
         """
         copies = [
             {
@@ -142,8 +143,11 @@ class Topic:
         ]
         if not self._changes.several_brokers:
             epochs = [logs[self._home].leader_epoch for logs in copies]
-            states = [state._replace(leader_epoch=epoch) for state, epoch in zip(states, epochs, strict=True)]
+            states = [state._replace(leader_epoch=epoch + 2) for state, epoch in zip(states, epochs, strict=True)]
         self._attach(copies, states)
+        if not self._changes.several_brokers:
+            for log, state in zip(self.partitions, states, strict=True):
+                log.become_leader(state.leader_epoch)
 
     def _brokers_of(self, state: PartitionState) -> Replicas:
         """The brokers that have a log of the partition."""

@@ -90,7 +90,7 @@ def _log(partition: int, batches: Iterable[Batch], now_ms: int) -> PartitionLog:
             segments[-1].aborted.append(aborted)
     start = segments[0].base_offset if segments else 0
     settings = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=OFFSETS_SEGMENT_BYTES)
-    kept = RecoveredLog(IN_MEMORY_LOG_BACKEND, [*segments], start, end, producers, LeaderEpochCache(), 0)
+    kept = RecoveredLog(IN_MEMORY_LOG_BACKEND, [*segments], start, end, producers, LeaderEpochCache(), 0, 0)
     return PartitionLog.recovered(settings, name, kept)
 
 

@@ -106,6 +106,7 @@ class FileLogBackend(LogBackend):
             found.log_end_offset,
             found.producers,
             found.epochs,
+            found.leader_epoch,
             cleaned_to,
         )
 

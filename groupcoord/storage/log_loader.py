@@ -57,6 +57,7 @@ class LoadedLog(NamedTuple):
     recovery_point: int
     producers: ProducerStateManager
     epochs: LeaderEpochCache
+    leader_epoch: int  # the last known one, in which nothing may have been written
 
 
 class LogLoader:
@@ -115,11 +116,14 @@ class LogLoader:
         self._say_what_is_missing(segments, end)
         segments[-1].behind = end
         start = max(self._log_start_offset, segments[0].base_offset)
+        if start == end:
+            producers = rebuild.without_records()
+        leader_epoch = epochs.latest
         epochs.truncate_from(end)
         if epochs.entries != saved:
             log_dir_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries)
         recovery_point = end if self._clean else min(self._recovery_point, end)
-        return LoadedLog(segments, start, end, recovery_point, producers, epochs)
+        return LoadedLog(segments, start, end, recovery_point, producers, epochs, leader_epoch)
 
     def _end_of(self, segments: list[FileSegment]) -> int:
         return segments[-1].next_offset() if segments else max(self._log_start_offset, 0)
@@ -385,6 +389,14 @@ class ProducerStateRebuild:
             path = self._folder / log_file_names.file_name(end, log_file_names.PRODUCER_SNAPSHOT)
             replace(path, producer_snapshot.encode(producers))
         return producers
+
+    def without_records(self) -> ProducerStateManager:
+        """The producers of a log whose records are all deleted: none, as Kafka does not read snapshots at or before the log
+        start offset. Source: ``ProducerStateManager.truncateAndReload``. Raises OSError.
+        """
+        for path in self._folder.glob(f"*{log_file_names.PRODUCER_SNAPSHOT}"):
+            path.unlink()
+        return ProducerStateManager(self._folder.name)
 
     # --- where the replay starts
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from groupcoord.broker.log_segment import LogSegment
 from groupcoord.broker.partition_log import EARLIEST, LATEST, MAX_TIMESTAMP, PartitionLog
+from groupcoord.broker.producer_state_manager import ProducerStateManager
 from groupcoord.broker.topic_config import LogConfig
 from groupcoord.protocol.batches.record_batch import BatchError
 from tests.broker.data_plane import NOW_MS, batch
@@ -65,6 +66,9 @@ def test_it_answers_the_same(steps: list[tuple[str, int, int, int]]) -> None:
             if what in ("end", "kill"):
                 life.end() if what == "end" else life.kill()
                 life = Life(Path(name))
+                memory.become_leader(life.log().leader_epoch)
+                if memory.log_start_offset == memory.log_end_offset:
+                    memory.producers = ProducerStateManager("orders-0")
                 assert life.storage.findings == []
             elif what == "checkpoint":
                 life.storage.checkpoint()

@@ -4,11 +4,13 @@ import errno
 import json
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import groupcoord as gc
+from groupcoord.broker.leader_epoch_cache import EpochEntry
 from groupcoord.broker.storage_backend import LogDirectory
 from groupcoord.config.broker_config import BrokerConfig, ConfigResource
 from groupcoord.core.api_error import ApiError
@@ -51,6 +53,25 @@ def test_everything_is_there_again(tmp_path: Path, end: object) -> None:
     assert repeated.duplicate
     filled(again.log("orders"), 3)
     assert again.log("orders").segments[-1].size > 0
+
+
+@pytest.mark.parametrize("end", [Life.end, Life.kill])
+def test_each_start_is_two_leader_epochs_later(tmp_path: Path, end: Callable[[Life], None]) -> None:
+    life = Life(tmp_path)
+    life.topic(partitions=2)
+    for epoch in (0, 2, 4, 6):
+        log, idle = life.log(), life.log(partition=1)
+        assert (log.leader_epoch, idle.leader_epoch) == (epoch, epoch)
+        assert [state.leader_epoch for state in life.broker.topics["orders"].metadata.partitions] == [epoch, epoch]
+        if epoch != 4:
+            filled(log, 1)
+        end(life)
+        life = Life(tmp_path)
+    assert life.log().epochs.entries == [
+        EpochEntry(epoch, offset) for epoch, offset in ((0, 0), (2, 1), (6, 2), (8, 3))
+    ]
+    assert life.log(partition=1).epochs.entries == [EpochEntry(8, 0)]
+    assert [life.log().epochs.of_offset(offset) for offset in range(3)] == [0, 2, 6]
 
 
 def test_a_broker_that_begins_with_logs_looks_after_them(tmp_path: Path) -> None:

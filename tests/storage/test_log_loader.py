@@ -276,6 +276,15 @@ def test_producers_are_known_again(tmp_path: Path, end: Callable[[Life], None], 
     assert said == [f"{path} is of no use: it is cut off" for path in reversed(harmed) if harm != "no snapshots"]
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_producers_are_forgotten_with_the_last_record(tmp_path: Path, clean: bool) -> None:
+    folder = with_producer(tmp_path, end=Life.end if clean else Life.kill)
+    found, said = recover(folder, clean=clean, log_start_offset=10)
+    assert (found.log_start_offset, found.log_end_offset, len(found.producers)) == (10, 10, 0)
+    assert list(folder.glob("*.snapshot")) == []
+    assert said == []
+
+
 def test_snapshots_that_belong_to_nothing_go(tmp_path: Path) -> None:
     folder = with_producer(tmp_path, end=Life.end)
     for offset in (3, 11):
