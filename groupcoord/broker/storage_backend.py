@@ -284,6 +284,10 @@ class StorageBackend:
         """The brokers that did not shut down cleanly, or whose directory was lost."""
         return frozenset()
 
+    def first_metadata_version(self) -> int:
+        """The version of the topics' metadata before the first change; later than all versions of earlier runs."""
+        return 0
+
     def next_producer_id(self) -> int:
         """The first producer id that was never given out."""
         return 0

@@ -31,16 +31,17 @@ def all_in_sync(replicas: Replicas) -> PartitionState:
 class MetadataChanges:
     """Counts the changes of topic metadata, and has the controller's callbacks for new partitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
         self.initial_state: Callable[[Replicas], PartitionState] = all_in_sync
         """Returns the state of a new partition with these replicas."""
         self.on_logs_added: Callable[[Topic, int], None] = lambda _topic, _first: None
         """Called with a topic and the index of its first new partition."""
         self.several_brokers = False
         """Are there several brokers, so that each replica has a log of its own?"""
-        self.value = 0
+        self.value = first
+        """The version of the metadata: it grows with each change, also from one run of a server to the next."""
         self.of_newest_topic = 0
-        """The count of changes when the newest topic was created."""
+        """The version when the newest topic was created."""
 
     def new_partitions(self, count: int, replicas: Sequence[Replicas] | None, home: int) -> list[PartitionState]:
         """The states of ``count`` new partitions with these ``replicas``; without them, each has ``home`` as its only
@@ -258,7 +259,7 @@ class TopicStore:
         self._config = config
         self._storage = storage
         self._new_topic_id = new_topic_id
-        self.changes = MetadataChanges()
+        self.changes = MetadataChanges(storage.first_metadata_version())
         self._by_name: TimelineMap[str, Topic] = TimelineMap()
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._by_collision: dict[str, TimelineMap[str, None]] = {}

@@ -57,6 +57,8 @@ class MetadataContents:
     deleted: dict[uuid.UUID, TopicEntry | None] = field(default_factory=dict)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
+    rewrites: int = 0
+    """How often the file has been rewritten, which happens at least once in each run of a server."""
     features: FeatureLevels = UNCHANGED
     lost_disks: frozenset[int] = frozenset()
     """The brokers that have lost their disks, and have not started since."""
@@ -104,10 +106,12 @@ class MetadataFile:
     def start_anew(self) -> None:
         """Rewrite the file without outdated lines and deleted topics, and open it for changes."""
         self.contents.deleted.clear()
+        self.contents.rewrites += 1
         entries: list[dict[str, Any]] = [_HEAD]
         entries += [_topic(topic) for topic in self.contents.topics.values()]
         entries += [_configs(resource, configs) for resource, configs in self.contents.configs.items()]
         entries.append({"next_producer_id": self.contents.next_producer_id})
+        entries.append({"rewrites": self.contents.rewrites})
         if self.contents.features != UNCHANGED:
             entries.append(_features(self.contents.features))
         if self.contents.lost_disks:
@@ -200,6 +204,8 @@ class MetadataFile:
             levels = {str(name): int(level) for name, level in entry["features"].items()}
             check_levels(levels)
             contents.features = FeatureLevels(levels, int(entry["epoch"]))
+        elif "rewrites" in entry:
+            contents.rewrites = int(entry["rewrites"])
         elif "lost_disks" in entry:
             contents.lost_disks = frozenset(map(int, entry["lost_disks"]))
         else:

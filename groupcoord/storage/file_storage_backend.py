@@ -205,6 +205,10 @@ class DataDirectory(StorageBackend):
         """The brokers that did not shut down cleanly."""
         return self._unclean
 
+    def first_metadata_version(self) -> int:
+        """See StorageBackend: resolved regular expressions are stored with versions, also of earlier runs."""
+        return self._metadata_file.contents.rewrites - 1 << 32
+
     def next_producer_id(self) -> int:
         """The first producer id that was never given out."""
         return self._metadata_file.contents.next_producer_id

@@ -58,6 +58,7 @@ def test_a_start_writes_what_is_left(tmp_path: Path) -> None:
         '{"topic"',
         '{"resource"',
         '{"next_producer_id"',
+        '{"rewrites"',
         '{"features"',
     ]
     assert MetadataFile(tmp_path).contents == again.contents

@@ -7,6 +7,7 @@ import pytest
 
 from groupcoord import Cluster, RemoteCluster
 from groupcoord.config.config_def import ConfigError
+from groupcoord.coordinator.events import RegexResolved
 from groupcoord.core.events import Event
 from groupcoord.storage.file_io import StorageError
 
@@ -52,6 +53,26 @@ async def test_a_data_directory_outlives_it(tmp_path: Path) -> None:
         assert await kafka.group("app").committed("orders", 0) == 5
         with pytest.raises(StorageError, match="is in use"):
             await Cluster(data_dir=tmp_path).__aenter__()
+
+
+@pytest.mark.slow
+async def test_a_topic_created_after_a_restart_matches_an_expression_of_before(tmp_path: Path) -> None:
+    settings = {"offsets.topic.num.partitions": 1}
+    async with Cluster(topics={"orders": 1}, data_dir=tmp_path, clock="manual", config=settings) as kafka:
+        for number in range(9):
+            await kafka.create_topic(f"old-{number}", 1)
+        await kafka.manual_consumer("app", regex="ord.*").reconcile()
+        for number in range(9):
+            await kafka.delete_topic(f"old-{number}")
+    async with Cluster(data_dir=tmp_path, clock="manual", config=settings) as kafka:
+        await kafka.create_topic("ordinals", 1)
+        member = kafka.manual_consumer("app", regex="ord.*")
+        await member.join()
+        await kafka.clock.advance(20)
+        await member.heartbeat()
+        await member.heartbeat()  # the answer to the first comes before the expression is resolved
+        (resolved,) = kafka.trace.of(RegexResolved)
+        assert resolved.topics == ("orders", "ordinals")
 
 
 async def test_what_cannot_be_is_refused() -> None:
