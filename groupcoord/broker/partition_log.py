@@ -173,7 +173,7 @@ class PartitionLog:
         verifies: bool = False,
         shown: VerificationState | None = None,
     ) -> LogAppendInfo:
-        """Append a batch of a client. Raises BatchError, and then nothing has changed.
+        """Append a batch of a client. Raises BatchError, and then nothing has changed but perhaps the active segment.
 
         ``outcome`` is the result of validating the batch, if that was done before. ``verifies``: a transactional batch has to
         belong to an open transaction, or ``shown`` must be what ``producers.start_verification`` returned for it.
@@ -183,6 +183,7 @@ class PartitionLog:
             raise checked
         batch, header = checked.placed(self.log_end_offset, self.leader_epoch, now_ms)
         self._check_segment_size(header)
+        self._segment_for(header, now_ms)
         if header.has_producer_id:
             kept = self.producers.duplicate_of(header)
             if kept is not None:
@@ -211,7 +212,7 @@ class PartitionLog:
         """Append records of the broker itself as one batch, with ``now_ms`` as timestamp.
 
         With a producer id they are part of its transaction, and their sequence numbers begin with 0. Raises BatchError, and
-        then nothing has changed: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or INVALID_PRODUCER_EPOCH.
+        then no record has been appended: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE or INVALID_PRODUCER_EPOCH.
         """
         base = self.log_end_offset
         transactional = producer_id != NO_PRODUCER_ID
@@ -226,6 +227,7 @@ class PartitionLog:
             base_sequence=0 if transactional else NO_SEQUENCE,
         )
         self._check_own_size(header)
+        self._segment_for(header, now_ms)
         if header.has_producer_id:
             self.producers.check_own(header)
         self._store(batch, header, now_ms)
@@ -236,7 +238,7 @@ class PartitionLog:
     def append_marker(self, marker: TransactionMarker, now_ms: int) -> LogAppendInfo:
         """Append a transaction marker; the transaction may have no records here.
 
-        Raises BatchError, and then nothing has changed: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or a batch that
+        Raises BatchError, and then it is not appended: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or a batch that
         is too large.
         """
         offset, append_time = self.log_end_offset, self.settings.log_append_time
@@ -250,6 +252,7 @@ class PartitionLog:
         )
         header = read_header(batch)
         self._check_own_size(header)
+        self._segment_for(header, now_ms)
         self.producers.check_marker(marker)
         self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
         self.producers.end_transaction(marker, offset, now_ms)
@@ -306,18 +309,20 @@ class PartitionLog:
         now_ms: int,
         aborted: AbortedTransaction | None = None,
     ) -> None:
-        segment = self._active_segment(now_ms)
-        if segment.size and (
-            segment.size > self._segment_bytes - header.size
-            or segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms
-            or segment.is_full_for(header.last_offset)
-        ):
-            segment = self._roll(now_ms)
+        segment = self._segment_for(header, now_ms)
         self.backend.append(self, segment, batch, header, now_ms, aborted)
         self.log_end_offset = header.last_offset + 1
 
-    def _active_segment(self, now_ms: int) -> Segment:
-        return self._segments[-1] if self._segments else self._roll(now_ms)
+    def _segment_for(self, header: BatchHeader, now_ms: int) -> Segment:
+        """The active segment, or a new one if a batch does not fit into it. As in ``UnifiedLog.append`` it begins before
+        producers are checked: a refused batch and a duplicate can close a segment, too."""
+        segment = self._segments[-1] if self._segments else self._roll(now_ms)
+        is_full = segment.size and (
+            segment.size > self._segment_bytes - header.size
+            or segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms
+            or segment.is_full_for(header.last_offset)
+        )
+        return self._roll(now_ms) if is_full else segment
 
     def _roll(self, now_ms: int) -> Segment:
         segment = self.backend.new_segment(self, self.log_end_offset, now_ms)
@@ -379,15 +384,13 @@ class PartitionLog:
 
     def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
         for segment in self._segments[self._segment_index(offset) :]:
-            found = segment.find(offset)
-            if found is not None:
+            if (found := segment.find(offset)) is not None:
                 return segment, found
         return None
 
     def _position_of(self, offset: int) -> LogOffsetMetadata:
         """The position of the batch that contains ``offset``, or of the log's end."""
-        place = self._find(offset)
-        if place is None:
+        if (place := self._find(offset)) is None:
             return self.end_position
         segment, found = place
         return LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
@@ -556,10 +559,8 @@ class PartitionLog:
         DELETED_SEGMENTS.add(self._segments)
 
     def apply_retention(self, now_ms: int) -> None:
-        """Delete the segments before the log start offset, older than retention.ms, or beyond retention.bytes.
-
-        Source: ``UnifiedLog.deleteOldSegments``.
-        """
+        """Delete the segments before the log start offset, older than retention.ms, or beyond retention.bytes, as
+        ``UnifiedLog.deleteOldSegments``."""
         self._delete_segments(self._segment_index(self.log_start_offset), now_ms)
         if self.settings.delete:
             self._delete_by_size(self.settings.retention_bytes, now_ms, "retention.bytes is {}")
@@ -568,8 +569,7 @@ class PartitionLog:
     def _delete_by_size(self, limit: int, now_ms: int, why: str) -> None:
         if not self.settings.delete or limit < 0:
             return
-        spare = self.size - limit
-        count = 0
+        spare, count = self.size - limit, 0
         for segment in self._segments:
             if not segment.size or spare < segment.size:
                 break

@@ -1,7 +1,7 @@
 """Idempotent producers: sequences, duplicates, gaps and epochs (KIP-98, KIP-360)."""
 
 from tests.conformance.actors import Stagehand
-from tests.conformance.batches import batch
+from tests.conformance.batches import THEN_MS, Rec, batch
 from tests.conformance.data import DataClient
 from tests.conformance.story import Story, story
 
@@ -47,6 +47,32 @@ def the_window_of_five(s: Story) -> None:
             {(topic, 0): batch([b"%d" % sequence], producer=(pid, 0, sequence))}, does=f"produces {sequence} again"
         )
     p.lists_offsets({(topic, 0): -1})
+
+
+@story(sections=["idempotence"])
+def batches_that_close_a_segment_in_vain(s: Story) -> None:
+    """A batch that is refused for its sequence, or that is a duplicate, closes the segment that it would not have fitted into:
+    it begins long after the others. A fetch reads one segment."""
+    topic = Stagehand(s).topic("orders")
+    p = DataClient(s, "p")
+    pid = p.gets_a_producer_id().producer_id
+    later = Rec(b"later", timestamp_ms=THEN_MS + 8 * 86_400_000)
+
+    def send(sequence: int, record: Rec | bytes, does: str) -> None:
+        p.produces({(topic, 0): batch([record], producer=(pid, 0, sequence))}, does=does)
+
+    send(0, b"a", "produces")
+    send(1, b"b", "produces")
+    p.fetches({(topic, 0): 0})
+    send(7, later, "produces with a gap, eight days later")
+    send(2, b"c", "produces")
+    send(3, b"d", "produces")
+    p.fetches({(topic, 0): 0})
+    send(3, later, "produces the last one again, eight days later")
+    send(4, b"e", "produces")
+    p.fetches({(topic, 0): 2})
+    send(5, b"f", "produces")
+    p.fetches({(topic, 0): 4})
 
 
 @story(sections=["idempotence"])
