@@ -183,7 +183,7 @@ class PartitionLog:
             raise checked
         batch, header = checked.placed(self.log_end_offset, self.leader_epoch, now_ms)
         self._check_segment_size(header)
-        self._segment_for(header, now_ms)
+        self._make_room(header, now_ms)
         if header.has_producer_id:
             kept = self.producers.duplicate_of(header)
             if kept is not None:
@@ -227,7 +227,7 @@ class PartitionLog:
             base_sequence=0 if transactional else NO_SEQUENCE,
         )
         self._check_own_size(header)
-        self._segment_for(header, now_ms)
+        self._make_room(header, now_ms)
         if header.has_producer_id:
             self.producers.check_own(header)
         self._store(batch, header, now_ms)
@@ -252,7 +252,7 @@ class PartitionLog:
         )
         header = read_header(batch)
         self._check_own_size(header)
-        self._segment_for(header, now_ms)
+        self._make_room(header, now_ms)
         self.producers.check_marker(marker)
         self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
         self.producers.end_transaction(marker, offset, now_ms)
@@ -274,6 +274,7 @@ class PartitionLog:
         for extent in iter_batch_extents(records):
             batch = records[extent.position : extent.position + extent.size]
             header = read_header(batch)
+            self._make_room(header, now_ms)
             self._store(batch, header, now_ms, self.producers.replay(header, batch))
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
@@ -309,20 +310,19 @@ class PartitionLog:
         now_ms: int,
         aborted: AbortedTransaction | None = None,
     ) -> None:
-        segment = self._segment_for(header, now_ms)
-        self.backend.append(self, segment, batch, header, now_ms, aborted)
+        self.backend.append(self, self._segments[-1], batch, header, now_ms, aborted)
         self.log_end_offset = header.last_offset + 1
 
-    def _segment_for(self, header: BatchHeader, now_ms: int) -> Segment:
-        """The active segment, or a new one if a batch does not fit into it. As in ``UnifiedLog.append`` it begins before
+    def _make_room(self, header: BatchHeader, now_ms: int) -> None:
+        """Begin a new segment if a batch does not fit into the active one. As in ``UnifiedLog.append`` that comes before
         producers are checked: a refused batch and a duplicate can close a segment, too."""
         segment = self._segments[-1] if self._segments else self._roll(now_ms)
-        is_full = segment.size and (
+        if segment.size and (
             segment.size > self._segment_bytes - header.size
             or segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms
             or segment.is_full_for(header.last_offset)
-        )
-        return self._roll(now_ms) if is_full else segment
+        ):
+            self._roll(now_ms)
 
     def _roll(self, now_ms: int) -> Segment:
         segment = self.backend.new_segment(self, self.log_end_offset, now_ms)

@@ -193,7 +193,7 @@ class RecoveredLog(NamedTuple):
     log_end_offset: int
     producers: ProducerStateManager
     epochs: LeaderEpochCache
-    leader_epoch: int
+    leader_epoch: int  # of a lone broker: in which it leads the partition now
     cleaned_to: int  # the offset up to which it has been compacted
 
 

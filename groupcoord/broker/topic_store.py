@@ -130,8 +130,7 @@ class Topic:
     def recover_logs(self, recovered: Sequence[Mapping[int, RecoveredLog]], states: Sequence[PartitionState]) -> None:
         """Add recovered partitions; a log that was lost starts empty.
 
-        A single broker has lost and regained the leadership of every partition: two leader epochs have passed. Raises Refused
-        if a log can no longer be stored. Source: ``ReplicationControlManager``, a broker that is fenced and unfenced.
+        A single broker becomes the leader of every partition again. Raises Refused if a log can no longer be stored.
         """
         copies = [
             {
@@ -144,7 +143,7 @@ class Topic:
         ]
         if not self._changes.several_brokers:
             epochs = [logs[self._home].leader_epoch for logs in copies]
-            states = [state._replace(leader_epoch=epoch + 2) for state, epoch in zip(states, epochs, strict=True)]
+            states = [state._replace(leader_epoch=epoch) for state, epoch in zip(states, epochs, strict=True)]
         self._attach(copies, states)
         if not self._changes.several_brokers:
             for log, state in zip(self.partitions, states, strict=True):

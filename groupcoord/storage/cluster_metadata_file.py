@@ -39,7 +39,10 @@ _HEAD = {"groupcoord": "metadata", "version": 1}
 
 @dataclass(slots=True, kw_only=True)
 class TopicEntry:
-    """A topic; ``configs`` are its overrides, ``states`` those of its partitions in a cluster of several brokers."""
+    """A topic; ``configs`` are its overrides, ``states`` those of its partitions in a cluster of several brokers.
+
+    ``leader_epochs`` are those of a lone broker's partitions since its start; partitions that are newer are in epoch 0.
+    """
 
     name: str
     topic_id: uuid.UUID
@@ -47,6 +50,7 @@ class TopicEntry:
     configs: dict[str, str]
     created_ms: int
     states: list[PartitionState] = field(default_factory=list)
+    leader_epochs: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -188,6 +192,7 @@ class MetadataFile:
                 configs=_texts(entry["configs"]),
                 created_ms=int(entry["created_ms"]),
                 states=[_parsed_state(each) for each in entry.get("states", ())],
+                leader_epochs=[int(epoch) for epoch in entry.get("leader_epochs", ())],
             )
         elif "partition" in entry:
             contents.topics[uuid.UUID(entry["of"])].states[int(entry["partition"])] = _parsed_state(entry)
@@ -245,6 +250,7 @@ def _topic(topic: TopicEntry) -> dict[str, Any]:
         "configs": topic.configs,
         "created_ms": topic.created_ms,
         **({"states": [_state(each) for each in topic.states]} if topic.states else {}),
+        **({"leader_epochs": topic.leader_epochs} if topic.leader_epochs else {}),
     }
 
 

@@ -36,11 +36,7 @@ Entry = tuple[bytes | None, bytes | None]
 
 def put(log: PartitionLog, batch: bytes) -> None:
     """Append a batch or a marker as it is, unchecked."""
-    header = read_header(batch)
-    log._store(batch, header, NOW_MS)
-    aborted = log.producers.replay(header, batch)
-    if aborted is not None:
-        log.segments[-1].append_aborted(aborted)
+    log.append_as_follower(batch, NOW_MS)
 
 
 def log_of(*segments: list[list[Entry]], settings: LogConfig = SETTINGS, producer: int = -1) -> PartitionLog:
@@ -228,7 +224,7 @@ def test_segments_that_are_too_far_apart_for_one_index_stay_apart() -> None:
         more = build_batch([Record(base, NOW_MS, b"%d" % base, b"")])
         log.log_end_offset = base
         log.roll(NOW_MS)
-        log._store(more, read_header(more), NOW_MS)
+        log.append_as_follower(more, NOW_MS)
     log.roll(NOW_MS)
     clean(log, NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [0, 1 << 31, (1 << 31) + 2]

@@ -13,7 +13,7 @@ from groupcoord.core.effects import Effect, EmitEvent, LogRecord
 from groupcoord.core.events import Event
 from groupcoord.protocol.apis import ApiKey
 from groupcoord.protocol.apis.offset_fetch import OffsetFetchRequestGroup
-from groupcoord.protocol.batches.record_batch import build_batch, read_header, records_in
+from groupcoord.protocol.batches.record_batch import build_batch, records_in
 from groupcoord.protocol.batches.records import Record
 from groupcoord.protocol.errors import ErrorCode
 from groupcoord.protocol.messages import ListGroupsRequest, OffsetFetchRequest
@@ -105,7 +105,7 @@ def test_transactions_that_a_cluster_left_are_understood(marker: bytes, expected
         ([Record(2, 1, b"\x00\x00\x00" + marker, b"\x00" * 6)], 0x30),
     ):
         more = build_batch(records, attributes=attributes, producer_id=7, producer_epoch=0)
-        log._store(more, read_header(more), 0)
+        log.append_as_follower(more, 0)
     moved_away_and_back(node)
     (event,) = events(node.expire(0), ShardLoaded)
     assert event.records == 3

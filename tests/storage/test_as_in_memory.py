@@ -100,11 +100,11 @@ def _step(log: PartitionLog, what: str, how: list[int], begin: int) -> object:
             # In memory, what deleted segments said of producers is not known afterwards; in files a snapshot says it.
             if log.segments and log.segments[0].base_offset == 0:
                 log.truncate_to(begin, NOW_MS)
-            return log.log_end_offset
         case _:
             log.truncate_fully_and_start_at(0, NOW_MS)
             log.held_back_to = None
-            return 0
+    log.become_leader(log.leader_epoch + 1)  # only followers truncate
+    return log.log_end_offset
 
 
 def _begin_of_batch(memory: PartitionLog, number: int) -> int:

@@ -74,6 +74,18 @@ def test_each_start_is_two_leader_epochs_later(tmp_path: Path, end: Callable[[Li
     assert [life.log().epochs.of_offset(offset) for offset in range(3)] == [0, 2, 6]
 
 
+def test_leader_epochs_go_on_though_a_power_failure_took_what_logs_knew_of_them(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.topic(partitions=2)
+    for _ in range(3):
+        life.kill()
+        life = Life(tmp_path)
+    life.kill()
+    for file in tmp_path.glob("orders-*/leader-epoch-checkpoint"):
+        file.unlink()
+    assert [log.leader_epoch for log in Life(tmp_path).broker.topics["orders"].partitions] == [8, 8]
+
+
 def test_a_broker_that_begins_with_logs_looks_after_them(tmp_path: Path) -> None:
     life = Life(tmp_path)
     life.topic().append(batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0), NOW_MS)
