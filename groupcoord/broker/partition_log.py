@@ -119,6 +119,7 @@ class PartitionLog:
         """The part before this offset has been compacted, if any has."""
         self.deletions: list[tuple[int, int, str]] = []  # by retention, not told yet: from, up to, why
         self._segments: list[Segment] = []
+        self._epoch_is_new = False
 
     @classmethod
     def recovered(cls, settings: LogConfig, name: str, kept: RecoveredLog) -> "PartitionLog":
@@ -284,10 +285,10 @@ class PartitionLog:
         return count
 
     def become_leader(self, epoch: int) -> None:
-        """Become the leader's log, in ``epoch``, which begins at the log end offset."""
+        """Become the leader's log, in ``epoch``, which begins at the log end offset, and is stored with its first batch."""
         self.leader_epoch = epoch
         self.epochs.begin(epoch, self.log_end_offset)
-        self.backend.epochs_changed(self)
+        self._epoch_is_new = True
 
     def _check_own_size(self, header: BatchHeader) -> None:
         if header.size > self.settings.max_message_bytes:
@@ -304,12 +305,11 @@ class PartitionLog:
             )
 
     def _store(
-        self,
-        batch: bytes | bytearray,
-        header: BatchHeader,
-        now_ms: int,
-        aborted: AbortedTransaction | None = None,
+        self, batch: bytes | bytearray, header: BatchHeader, now_ms: int, aborted: AbortedTransaction | None = None
     ) -> None:
+        if self._epoch_is_new:
+            self._epoch_is_new = False
+            self.backend.epochs_changed(self)
         self.backend.append(self, self._segments[-1], batch, header, now_ms, aborted)
         self.log_end_offset = header.last_offset + 1
 

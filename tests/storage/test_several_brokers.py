@@ -27,6 +27,7 @@ from groupcoord.storage.cluster_metadata_file import MetadataFile
 from groupcoord.storage.file_io import StorageError
 from groupcoord.storage.file_log_backend import FileLogBackend
 from groupcoord.storage.file_storage_backend import DataDirectory
+from tests.broker.data_plane import NOW_MS, batch
 from tests.storage.faults import failing
 
 pytestmark = pytest.mark.slow
@@ -420,9 +421,11 @@ def test_leader_epochs_that_cannot_be_written_end_the_server(tmp_path: Path, mon
         kafka.produce("orders", b"a")
         directory = _engine(kafka).data_directory
         log = _engine(kafka).core.broker.topics["orders"].copies[0][2]
-        with failing(monkeypatch, "pwrite"):
-            log.become_leader(7)
+        log.become_leader(7)
+        with failing(monkeypatch, "pwrite"), pytest.raises(BatchError):
+            log.append(batch(b"b", at_ms=NOW_MS), NOW_MS)
         assert directory.failure is not None
+        assert log.log_end_offset == 1
 
 
 def test_a_follower_without_descriptors_copies_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
