@@ -142,12 +142,11 @@ class Topic:
             for index, (logs, state) in enumerate(zip(recovered, states, strict=True))
         ]
         if not self._changes.several_brokers:
-            epochs = [logs[self._home].leader_epoch for logs in copies]
-            states = [state._replace(leader_epoch=epoch) for state, epoch in zip(states, epochs, strict=True)]
+            led = [logs[self._home] for logs in copies]
+            for log in led:
+                log.become_leader(log.leader_epoch)
+            states = [state._replace(leader_epoch=log.leader_epoch) for state, log in zip(states, led, strict=True)]
         self._attach(copies, states)
-        if not self._changes.several_brokers:
-            for log, state in zip(self.partitions, states, strict=True):
-                log.become_leader(state.leader_epoch)
 
     def _brokers_of(self, state: PartitionState) -> Replicas:
         """The brokers that have a log of the partition."""

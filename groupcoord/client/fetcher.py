@@ -84,6 +84,7 @@ class Fetcher:
         self._cluster = cluster
         self._locator = locator
         self._settings = settings
+        self._isolation_level = isolation_level(settings.isolation_level)
         self._backoff = backoff
         self._now_ms = now_ms
         self._on_progress = on_progress
@@ -310,7 +311,7 @@ class Fetcher:
             max_wait_ms=settings.fetch_max_wait_ms if waits else 0,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_max_bytes,
-            isolation_level=isolation_level(settings.isolation_level),
+            isolation_level=self._isolation_level,
             topics=tuple(
                 FetchTopic(topic=topic, topic_id=ids[topic], partitions=tuple(each)) for topic, each in by_topic.items()
             ),

@@ -8,7 +8,6 @@ number of its partitions, because otherwise groups would be looked up in the wro
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain, repeat
 from pathlib import Path
 
 from groupcoord.broker.storage_backend import RecoveredTopic
@@ -82,27 +81,24 @@ class DirectoryLoader:
         producer_ids = [largest_producer_id(self._directory / str(partition)) for partition in self._brought]
         recovered = []
         for topic in contents.topics.values():
-            logs = [
-                loader.load(topic, index, self.config, host, has_gaps=Partition(topic.name, index) in self._brought)
-                for index in range(topic.partitions)
-            ]
-            # Logs alone would not do: a power failure may take what they know of epochs, and who has seen a later one would
-            # refuse the coordinator's markers.
-            known = chain(topic.leader_epochs, repeat(0))
-            topic.leader_epochs = [
-                max(log.leader_epoch, stored) + _EPOCHS_OF_A_START for log, stored in zip(logs, known, strict=False)
-            ]
+            # The epochs of logs alone would not do: a power failure may take them, and who has seen a later one would refuse
+            # the coordinator's markers.
+            stored = dict(enumerate(topic.leader_epochs))
+            logs = []
+            for index in range(topic.partitions):
+                is_brought = Partition(topic.name, index) in self._brought
+                log = loader.load(topic, index, self.config, host, has_gaps=is_brought)
+                epoch = max(log.leader_epoch, stored.get(index, 0)) + _EPOCHS_OF_A_START
+                logs.append({self.config.node_id: log._replace(leader_epoch=epoch)})
+                stored[index] = epoch
+            topic.leader_epochs = list(stored.values())
             missing, loader.missing = loader.missing, []
             if missing:
                 others = f" and {len(missing) - 1} more of topic {topic.name}" * (len(missing) > 1)
                 self.findings.append(f"{missing[0]}{others} is missing: the partition begins anew")
-            led = [
-                {self.config.node_id: log._replace(leader_epoch=epoch)}
-                for log, epoch in zip(logs, topic.leader_epochs, strict=True)
-            ]
             recovered.append(
                 RecoveredTopic(
-                    topic.name, topic.topic_id, topic.configs, topic.created_ms, led, adopted=topic.name in adopted
+                    topic.name, topic.topic_id, topic.configs, topic.created_ms, logs, adopted=topic.name in adopted
                 )
             )
         contents.keep_producer_ids(max(loader.largest_producer_id, *producer_ids, -1))

@@ -206,8 +206,9 @@ class DataDirectory(StorageBackend):
         return self._unclean
 
     def first_metadata_version(self) -> int:
-        """See StorageBackend: resolved regular expressions are stored with versions, also of earlier runs."""
-        return self._metadata_file.contents.rewrites - 1 << 32
+        """See StorageBackend: resolved regular expressions are stored with versions, also of earlier runs, each of which has
+        made fewer than 2³² changes."""
+        return (self._metadata_file.contents.rewrites - 1) << 32
 
     def next_producer_id(self) -> int:
         """The first producer id that was never given out."""

@@ -121,7 +121,7 @@ class LogLoader:
         leader_epoch = epochs.latest
         epochs.truncate_from(end)
         if epochs.entries != saved:
-            # Not flushed: a lone broker writes them again as it becomes the leader, and they can be rebuilt.
+            # Not flushed, as each write of them: they can be rebuilt.
             log_dir_files.write_epochs(self._folder / log_file_names.LEADER_EPOCHS, epochs.entries, synced=False)
         recovery_point = end if self._clean else min(self._recovery_point, end)
         return LoadedLog(segments, start, end, recovery_point, producers, epochs, leader_epoch)

@@ -76,10 +76,11 @@ def require_known_configs(name: str, topic: Topic) -> Topic:
 def unknown_topic(topic: object, known: Collection[str]) -> ValueError:
     """The error for a ``topic`` that does not exist; it names existing ones, and the most similar one."""
     names = sorted(set(known) - INTERNAL)
-    hint = did_you_mean(str(topic), names, otherwise="", shown=repr)
+    near = did_you_mean(str(topic), names, otherwise="", shown=repr)
+    hint = f"; {near}" if near else "."
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     there = f"The topics are {', '.join(names[:_NAMED])}{more}" if names else "There are none: topics=, create_topic"
-    return ValueError(f"there is no topic {topic!r}{f'; {hint}' if hint else '.'} {there}")
+    return ValueError(f"there is no topic {topic!r}{hint} {there}")
 
 
 def unknown_partition(topic: str, partition: object, count: int) -> ValueError:
