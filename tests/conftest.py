@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, settings
 
 from tests import real_kafka as real
 from tests.conformance.settings import FAST
+from tests.real_kafka import alone
 from tests.real_kafka.broker import end_of_log
 from tests.real_kafka.process import KafkaProcess
 from tests.real_kafka.starting import KINDS, Kind
 from tests.untraced import untraced
 
 MARK = "real_kafka"
+ALONE = "kafka_alone"
 ONLY_IF_ASKED_FOR = (MARK, "docker")
 FIXTURES = {"real_kafka", "start_real_kafka", "start_kafka_process"}
 
@@ -34,12 +36,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Tests that need a real broker or an image take minutes and a quiet machine: they run only if ``-m`` names their mark.
 
     Files marked with ``minutes`` begin first: for a long one that begins last, all other workers would wait.
+    KAFKA_ALONE=changed leaves out tests of a real Kafka alone that have passed as they are.
     """
     for item in items:
         if FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARK)
     unasked = [mark for mark in ONLY_IF_ASKED_FOR if mark not in (config.option.markexpr or "")]
     left_out = [item for item in items if any(item.get_closest_marker(mark) for mark in unasked)]
+    if os.environ.get("KAFKA_ALONE") == "changed":
+        noted, now = alone.notes(), alone.digest()
+        left_out += [item for item in items if item.get_closest_marker(ALONE) and noted.get(item.nodeid) == now]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     yield
@@ -76,6 +82,16 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     if report.failed:
         report.sections += [("real Kafka", end_of_log(broker.what, broker.log())) for broker in real.RUNNING]
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Which tests of a real Kafka alone have passed is noted for later runs."""
+    passed, failed, broken = (
+        {report.nodeid for report in terminalreporter.getreports(outcome) if ALONE in report.keywords}
+        for outcome in ("passed", "failed", "error")
+    )
+    if found := passed | failed | broken:
+        alone.note(found - failed - broken, failed | broken)
 
 
 @pytest.fixture(scope="session")

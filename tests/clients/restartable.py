@@ -11,7 +11,7 @@ import pytest
 from tests.clients.processes import Running
 from tests.clients.support import eventually
 from tests.offsets_log.lone_kafka import LoneKafka
-from tests.real_kafka import RealKafkaUnavailable
+from tests.real_kafka import RealKafkaUnavailable, alone
 from tests.real_kafka.lone_node import free_port
 
 PROPERTIES = {
@@ -85,7 +85,7 @@ class RealKafka:
 
 
 SERVERS: dict[str, Callable[[Path, Mapping[str, str]], Restartable]] = {"groupcoord": Groupcoord, "kafka": RealKafka}
-PARAMETERS = ["groupcoord", pytest.param("kafka", marks=pytest.mark.real_kafka)]
+PARAMETERS = ["groupcoord", pytest.param("kafka", marks=alone.MARKS)]
 """For a fixture: a real Kafka only if ``-m real_kafka`` asks for it."""
 
 

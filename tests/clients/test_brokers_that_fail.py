@@ -20,6 +20,7 @@ from tests.clients.support import eventually, unique
 from tests.conformance.trio_requests import metadata
 from tests.conformance.trios import OwnTrio, Trio, create_topics, real_trio
 from tests.conformance.wire import Hungup
+from tests.real_kafka import alone
 
 pytestmark = [pytest.mark.slow, pytest.mark.minutes(3)]
 
@@ -48,7 +49,7 @@ def groupcoord_trio() -> Iterator[Trio]:
 TRIOS = {"groupcoord": groupcoord_trio, "kafka": lambda: real_trio(PROPERTIES)}
 
 
-@pytest.fixture(scope="module", params=["groupcoord", pytest.param("kafka", marks=pytest.mark.real_kafka)])
+@pytest.fixture(scope="module", params=["groupcoord", pytest.param("kafka", marks=alone.MARKS)])
 def trio(request: pytest.FixtureRequest) -> Iterator[Trio]:
     """Three brokers."""
     with TRIOS[request.param]() as trio:

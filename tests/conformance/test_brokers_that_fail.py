@@ -27,6 +27,7 @@ def test_groupcoord_does_what_was_recorded() -> None:
 
 @pytest.mark.slow
 @pytest.mark.real_kafka
+@pytest.mark.kafka_alone
 def test_real_brokers_do_what_was_recorded() -> None:
     with real_trio(PROPERTIES) as trio:
         brokers_that_fail.tell(trio, look_until(recorded(), once="write"))  # what is written is written

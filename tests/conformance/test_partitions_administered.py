@@ -13,6 +13,7 @@ pytestmark = pytest.mark.minutes(1)
 
 @pytest.mark.slow
 @pytest.mark.real_kafka
+@pytest.mark.kafka_alone
 @pytest.mark.parametrize("story", STORIES)
 def test_real_brokers_do_what_was_recorded(story: str) -> None:
     tell, properties = STORIES[story]

@@ -42,6 +42,7 @@ def told_by_kafka(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Futur
 
 
 @pytest.mark.real_kafka
+@pytest.mark.kafka_alone
 @pytest.mark.parametrize("story", STORIES)
 def test_real_brokers_answer_as_was_recorded(story: str, told_by_kafka: Mapping[str, Future[Answers]]) -> None:
     assert told_by_kafka[story].result() == recorded(story)
