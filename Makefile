@@ -63,10 +63,12 @@ pipeline-demo: .venv/pipeline page ## run the demo, then the pipeline on its log
 	@$(BIN)/groupcoord pipeline demo --out build/pipeline-demo
 
 PIPELINE_TESTS ?= spark or not spark
+PIPELINE_WORKERS ?= 2
 pipeline-test: .venv/pipeline .venv/dev ## run the tests of the pipeline; installs PySpark (450 MB) and a Java
-	$(BIN)/pytest -n 2 --dist loadfile -m "$(PIPELINE_TESTS)" tests/pipeline
+	$(BIN)/pytest -n $(PIPELINE_WORKERS) --dist loadfile -m "$(PIPELINE_TESTS)" tests/pipeline
 
-page: web/node_modules/.installed ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
+page: groupcoord/page/static/report.html ## build the web pages of `groupcoord page` and `groupcoord pipeline` from web/ (needs Node 20 and npm)
+groupcoord/page/static/report.html: web/node_modules/.installed $(shell find web -maxdepth 1 -type f) $(shell find web/src -type f)
 	cd web && npm run --silent build
 
 page-test: page .venv/dev .venv/pipeline ## test these pages: types, unit tests, and tests in a browser (Chromium)

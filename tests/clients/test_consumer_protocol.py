@@ -75,15 +75,23 @@ def all_read(expected: Sequence[Place], *members: ProgramMember) -> None:
     )
 
 
+def read_once(cluster: Cluster, topic: str, partitions: int, member: ProgramMember) -> list[Place]:
+    """A record of each partition, which ``member`` has read: it owns them all.
+
+    librdkafka looks up where an empty partition begins. If the partition is revoked meanwhile, the late answer sets back the
+    position of whoever has it by then: so each partition is read once before anything moves.
+    """
+    own_evenly(topic, partitions, member)
+    sent = produced(cluster, topic, partitions, partitions)
+    all_read(sent, member)
+    return sent
+
+
 def test_members_join_share_and_leave_and_keep_what_they_keep(cluster: Cluster, group: str, start: Start) -> None:
     topic = cluster.topic(partitions=6)
 
     first = start("first", topic)
-    own_evenly(topic, 6, first)
-    # librdkafka looks up where an empty partition begins. If the partition is revoked meanwhile, the late answer sets back the
-    # position of whoever has it by then: so each partition is read once before anything moves.
-    sent = produced(cluster, topic, 6, 6)
-    all_read(sent, first)
+    sent = read_once(cluster, topic, 6, first)
     second = start("second", topic)
     own_evenly(topic, 6, first, second)
     assert first.entries == [("assigned", partitions_of(topic, 6)), ("revoked", second.owned)]
@@ -118,12 +126,14 @@ def test_the_partitions_of_a_killed_member_wait_for_the_session_that_its_group_i
         admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, configs)])
     finally:
         admin.close()
-    survivor, doomed = start("survivor", topic), start("doomed", topic)
+    survivor = start("survivor", topic)
+    sent = read_once(cluster, topic, 4, survivor)
+    doomed = start("doomed", topic)
     own_evenly(topic, 4, survivor, doomed)
 
     doomed.kill()
 
-    sent = produced(cluster, topic, 4, 8)
+    sent += produced(cluster, topic, 4, 8)
     own_evenly(topic, 4, survivor)
     all_read(sent, survivor)
 
@@ -133,7 +143,9 @@ def test_a_static_member_that_restarts_keeps_its_partitions_and_disturbs_nobody(
     cluster: Cluster, group: str, start: Start
 ) -> None:
     topic = cluster.topic(partitions=4)
-    stays, restarts = start("stays", topic, instance="one"), start("restarts", topic, instance="two")
+    stays = start("stays", topic, instance="one")
+    sent = read_once(cluster, topic, 4, stays)
+    restarts = start("restarts", topic, instance="two")
     own_evenly(topic, 4, stays, restarts)
     owned, undisturbed = restarts.owned, list(stays.entries)
 
@@ -142,7 +154,7 @@ def test_a_static_member_that_restarts_keeps_its_partitions_and_disturbs_nobody(
     restarted = start("restarted", topic, instance="two")
 
     eventually(lambda: restarted.owned == owned, saying="it has its partitions back")
-    all_read(produced(cluster, topic, 4, 8), stays, restarted)
+    all_read(sent + produced(cluster, topic, 4, 8), stays, restarted)
     assert stays.entries == undisturbed
 
 

@@ -166,7 +166,7 @@ def whole_run(spark: SparkSession, plan: SourcePlan, watched: Path, out: Path) -
 
 @pytest.mark.slow
 def test_it_has_the_tables_of_one_run_however_it_was_cut_and_killed(spark: SparkSession, tmp_path: Path) -> None:
-    cut = Cut(tmp_path / "log", StormyLog(5, partitions=2, steps=250, with_transactions=False), pieces=4, seed=5)
+    cut = Cut(tmp_path / "log", StormyLog(5, partitions=2, steps=250, with_transactions=False), pieces=3, seed=5)
     stream, out = cut.stream(), tmp_path / "out"
     assert watch(spark, stream, out, staged=2) == ["killed"]  # nothing of the first batch is there
     assert not (out / "tables").exists()
@@ -175,8 +175,8 @@ def test_it_has_the_tables_of_one_run_however_it_was_cut_and_killed(spark: Spark
     [said, end] = watch(spark, stream, out, line=0)  # the next one is in, and Spark does not know
     assert said.startswith("batch 1: ")
     assert end == "killed"
-    lines = watch(spark, stream, out)
-    assert [line.split(":")[0] for line in lines] == ["batch 2", "batch 3"]
+    [said] = watch(spark, stream, out)
+    assert said.startswith("batch 2: ")
     whole_run(spark, cut.plan(), out, tmp_path / "run")
     found = manifest(out)
     assert found.positions == cut.positions[-1]
