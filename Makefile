@@ -94,8 +94,9 @@ site: .venv/site build/npm ## build the docs as a website with search: build/sit
 bench: .venv/dev ## benchmark groupcoord and comparable programs in one run
 	$(BIN)/python -m bench
 
+CONFORMANCE ?= real_kafka
 conformance: .venv/dev ## compare groupcoord with a real Kafka in a container, step by step (START_DOCKERD=1 starts a Docker daemon)
-	$(WITH_KAFKA) $(BIN)/pytest -n 3 $(BY_FILE) -m real_kafka
+	$(WITH_KAFKA) $(BIN)/pytest -n 3 $(BY_FILE) -m "$(CONFORMANCE)"
 
 faults: .venv/dev ## test that the recordings notice deliberate faults in the coordinator, one at a time
 	$(BIN)/python -m tests.conformance.faults
