@@ -272,7 +272,7 @@ def _cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[Bac
         return None
     segments = log.segments[: _index_at(log, found.first_uncleanable_offset)]
     try:
-        aborted = log.aborted_transactions(segments[0].base_offset, found.first_uncleanable_offset)
+        aborted = log.segments.aborted_transactions(segments[0].base_offset, found.first_uncleanable_offset)
     except OSError as error:
         raise log.backend.failed(error) from error
     dirty = segments[_index_at(log, found.first_dirty_offset) :]
@@ -311,10 +311,10 @@ def _having(
     try:
         result: T = yield _readable(work)
     except (BatchError, OSError):
-        if log.has(segments):
+        if log.segments.has(segments):
             raise
         raise _ChangedError from None
-    if not log.has(segments):
+    if not log.segments.has(segments):
         raise _ChangedError
     return result
 

@@ -7,7 +7,6 @@ read up to the last stable offset, the first offset of the oldest open transacti
 transactions. Source: ``UnifiedLog`` and ``LocalLog``.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
@@ -16,11 +15,11 @@ from groupcoord.broker.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_OFFS
 from groupcoord.broker.log_segment import (
     DELETED_SEGMENTS,
     BatchSearch,
-    FoundBatch,
     LogSegment,
     RecordSlice,
     find_first_since,
 )
+from groupcoord.broker.log_segments import LogSegments
 from groupcoord.broker.log_validator import CheckedBatch, LogValidator
 from groupcoord.broker.producer_state_manager import AbortedTransaction, ProducerStateManager, VerificationState
 from groupcoord.broker.storage_backend import IN_MEMORY_LOG_BACKEND, LogBackend, RecoveredLog, Segment
@@ -47,7 +46,6 @@ EARLIEST, LATEST, MAX_TIMESTAMP = -2, -1, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
 _SEGMENTS_IN_MEMORY = 8  # the minimum number of segments of a log whose memory is bounded
-_base_offset = attrgetter("base_offset")
 
 
 class LogAppendInfo(NamedTuple):
@@ -118,7 +116,7 @@ class PartitionLog:
         self.cleaned_to = 0
         """The part before this offset has been compacted, if any has."""
         self.deletions: list[tuple[int, int, str]] = []  # by retention, not told yet: from, up to, why
-        self._segments: list[Segment] = []
+        self.segments = LogSegments()
         self._epoch_is_new = False
 
     @classmethod
@@ -128,7 +126,7 @@ class PartitionLog:
         log.log_start_offset, log.log_end_offset = kept.log_start_offset, kept.log_end_offset
         log.producers, log.epochs, log.cleaned_to = kept.producers, kept.epochs, kept.cleaned_to
         log.leader_epoch = kept.leader_epoch
-        log._segments = kept.segments
+        log.segments = LogSegments(kept.segments)
         return log
 
     def __repr__(self) -> str:
@@ -151,12 +149,7 @@ class PartitionLog:
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def segments(self) -> Sequence[Segment]:
-        """The segments, oldest first; only the last is appended to."""
-        return self._segments
+        return self.segments.size
 
     # --- appending
 
@@ -310,13 +303,13 @@ class PartitionLog:
         if self._epoch_is_new:
             self._epoch_is_new = False
             self.backend.epochs_changed(self)
-        self.backend.append(self, self._segments[-1], batch, header, now_ms, aborted)
+        self.backend.append(self, self.segments[-1], batch, header, now_ms, aborted)
         self.log_end_offset = header.last_offset + 1
 
     def _make_room(self, header: BatchHeader, now_ms: int) -> None:
         """Begin a new segment if a batch does not fit into the active one. As in ``UnifiedLog.append`` that comes before
         producers are checked: a refused batch and a duplicate can close a segment, too."""
-        segment = self._segments[-1] if self._segments else self._roll(now_ms)
+        segment = self.segments[-1] if self.segments else self._roll(now_ms)
         if segment.size and (
             segment.size > self._segment_bytes - header.size
             or segment.age_ms(now_ms, header.max_timestamp_ms) > self.settings.segment_ms
@@ -326,7 +319,7 @@ class PartitionLog:
 
     def _roll(self, now_ms: int) -> Segment:
         segment = self.backend.new_segment(self, self.log_end_offset, now_ms)
-        self._segments.append(segment)
+        self.segments.append(segment)
         self._delete_by_size(
             self.settings.memory_bytes, now_ms, "in memory it holds {} bytes, unless retention.bytes is more"
         )
@@ -340,7 +333,7 @@ class PartitionLog:
 
     def roll(self, now_ms: int) -> None:
         """Close the active segment, so that it can be compacted or deleted; an empty one stays active. Raises BatchError."""
-        if self._segments and self._segments[-1].size:
+        if self.segments and self.segments[-1].size:
             self._roll(now_ms)
 
     # --- reading
@@ -367,7 +360,7 @@ class PartitionLog:
         if offset >= end.offset:
             position = end if offset == end.offset else self._position_of(offset)
             return FetchDataInfo(position, None, 0, aborted=() if committed_only else None)
-        place = self._find(offset)
+        place = self.segments.find(offset)
         if place is None:
             return FetchDataInfo(self.end_position, None, 0)
         segment, found = place
@@ -379,47 +372,19 @@ class PartitionLog:
             return FetchDataInfo(start, segment, 0)
         limit = end.byte if segment.base_offset == end.segment else segment.size
         length = min(limit - found.position, allowed)
-        aborted = self._aborted_in(segment, offset, found.position + length) if committed_only else None
+        aborted = (
+            self.segments.aborted_in(segment, offset, found.position + length, self.log_end_offset)
+            if committed_only
+            else None
+        )
         return FetchDataInfo(start, segment, length, aborted=aborted)
-
-    def _find(self, offset: int) -> tuple[Segment, FoundBatch] | None:
-        for segment in self._segments[self._segment_index(offset) :]:
-            if (found := segment.find(offset)) is not None:
-                return segment, found
-        return None
 
     def _position_of(self, offset: int) -> LogOffsetMetadata:
         """The position of the batch that contains ``offset``, or of the log's end."""
-        if (place := self._find(offset)) is None:
+        if (place := self.segments.find(offset)) is None:
             return self.end_position
         segment, found = place
         return LogOffsetMetadata(found.header.base_offset, segment.base_offset, found.position)
-
-    def _aborted_in(self, segment: Segment, offset: int, end_byte: int) -> list[AbortedTransaction]:
-        """The aborted transactions for a fetch response with the bytes of ``segment`` before ``end_byte``, from ``offset`` on.
-
-        As in Kafka these can be too many, because the offset index gives only an upper bound of the last offset.
-        """
-        upper_bound = segment.upper_bound(end_byte)
-        if upper_bound is None:
-            following = self._segment_index(segment.base_offset) + 1
-            last = following == len(self._segments)
-            upper_bound = self.log_end_offset if last else self._segments[following].base_offset
-        return self.aborted_transactions(offset, upper_bound)
-
-    def aborted_transactions(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """The aborted transactions that end at ``from_offset`` or later and begin before ``upper_bound``.
-
-        They are in the order of their markers. Source: ``LocalLog.collectAbortedTransactions``.
-        """
-        found = []
-        for segment in self._segments[self._segment_index(from_offset) :]:
-            for aborted in segment.aborted:
-                if aborted.last_offset >= from_offset and aborted.first_offset < upper_bound:
-                    found.append(aborted)
-                if aborted.last_stable_offset >= upper_bound:
-                    return found
-        return found
 
     @property
     def last_stable_position(self) -> LogOffsetMetadata:
@@ -437,12 +402,9 @@ class PartitionLog:
     @property
     def end_position(self) -> LogOffsetMetadata:
         """The position of the next batch."""
-        if not self._segments:
+        if not self.segments:
             return LogOffsetMetadata(self.log_end_offset, self.log_end_offset, 0)
-        return LogOffsetMetadata(self.log_end_offset, self._segments[-1].base_offset, self._segments[-1].size)
-
-    def _segment_index(self, offset: int) -> int:
-        return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+        return LogOffsetMetadata(self.log_end_offset, self.segments[-1].base_offset, self.segments[-1].size)
 
     # --- lookups by time and epoch
 
@@ -463,10 +425,10 @@ class PartitionLog:
         if timestamp_ms in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):  # there is no tiered storage
             return FoundOffset(NO_TIMESTAMP, UNDEFINED_OFFSET, UNDEFINED_EPOCH)
         if timestamp_ms == MAX_TIMESTAMP:
-            newest = max(self._segments, key=attrgetter("max_timestamp_ms"), default=None)
+            newest = max(self.segments, key=attrgetter("max_timestamp_ms"), default=None)
             record = None if newest is None else newest.latest_record(find)
         else:
-            since = (segment for segment in self._segments if segment.largest_timestamp_ms >= timestamp_ms)
+            since = (segment for segment in self.segments if segment.largest_timestamp_ms >= timestamp_ms)
             first = next(since, None)
             record = None if first is None else first.first_record_since(timestamp_ms, self.log_start_offset, find)
         if record is None or (committed_only and record.offset >= self.last_stable_offset):
@@ -484,10 +446,8 @@ class PartitionLog:
 
         Source: ``UnifiedLog.truncateFullyAndStartAt``.
         """
-        self._segments, self.producers = (
-            self.backend.truncated_fully(self, offset, now_ms),
-            ProducerStateManager(self.name),
-        )
+        self.segments = LogSegments(self.backend.truncated_fully(self, offset, now_ms))
+        self.producers = ProducerStateManager(self.name)
         self.log_start_offset = self.log_end_offset = self.held_back_to = offset
         self.epochs = LeaderEpochCache([EpochEntry(0, offset)])
         self.cleaned_to = min(self.cleaned_to, offset)
@@ -511,7 +471,8 @@ class PartitionLog:
 
         Source: ``UnifiedLog.truncateTo``.
         """
-        self._segments, self.producers = self.backend.truncated(self, offset, now_ms)
+        segments, self.producers = self.backend.truncated(self, offset, now_ms)
+        self.segments = LogSegments(segments)
         self.log_end_offset, self.log_start_offset = offset, min(self.log_start_offset, offset)
         if self.held_back_to is not None:
             self.held_back_to = min(self.held_back_to, offset)
@@ -541,27 +502,22 @@ class PartitionLog:
                 raise
         return self.log_start_offset
 
-    def has(self, segments: Sequence[Segment]) -> bool:
-        """Are ``segments`` still part of the log, and adjacent?"""
-        first = self._segments.index(segments[0]) if segments[0] in self._segments else 0
-        return self._segments[first : first + len(segments)] == list(segments)
-
     def replace_segments(self, old: Sequence[Segment], cleaned: Sequence[LogSegment], *, written: bool = False) -> None:
         """Replace the segments ``old``, which are adjacent and do not include the last, by ``cleaned``. Raises BatchError.
 
         ``written``: the storage has already written them.
         """
-        first = self._segments.index(old[0])
-        self._segments[first : first + len(old)] = self.backend.replaced(self, old, cleaned, written=written)
+        first = self.segments.index(old[0])
+        self.segments[first : first + len(old)] = self.backend.replaced(self, old, cleaned, written=written)
 
     def topic_deleted(self) -> None:
         """The topic was deleted: delete all segments."""
-        DELETED_SEGMENTS.add(self._segments)
+        DELETED_SEGMENTS.add(self.segments)
 
     def apply_retention(self, now_ms: int) -> None:
         """Delete the segments before the log start offset, older than retention.ms, or beyond retention.bytes, as
         ``UnifiedLog.deleteOldSegments``."""
-        self._delete_segments(self._segment_index(self.log_start_offset), now_ms)
+        self._delete_segments(self.segments.index_of(self.log_start_offset), now_ms)
         if self.settings.delete:
             self._delete_by_size(self.settings.retention_bytes, now_ms, "retention.bytes is {}")
             self._delete_by_age(now_ms)
@@ -570,7 +526,7 @@ class PartitionLog:
         if not self.settings.delete or limit < 0:
             return
         spare, count = self.size - limit, 0
-        for segment in self._segments:
+        for segment in self.segments:
             if not segment.size or spare < segment.size:
                 break
             spare -= segment.size
@@ -581,7 +537,7 @@ class PartitionLog:
         if self.settings.retention_ms < 0:
             return
         count = 0
-        for segment in self._segments:
+        for segment in self.segments:
             if not segment.size or now_ms - segment.largest_timestamp_ms <= self.settings.retention_ms:
                 break
             count += 1
@@ -590,11 +546,11 @@ class PartitionLog:
     def _delete_segments(self, count: int, now_ms: int, why: str = "") -> None:
         if count == 0:
             return
-        if count == len(self._segments):
-            self._segments.append(self.backend.new_segment(self, self.log_end_offset, now_ms))
-        if (start := self._segments[count].base_offset) > self.log_start_offset:
+        if count == len(self.segments):
+            self.segments.append(self.backend.new_segment(self, self.log_end_offset, now_ms))
+        if (start := self.segments[count].base_offset) > self.log_start_offset:
             self.deletions.append((self.log_start_offset, start, why))
             self.log_start_offset = start
-        doomed = self._segments[:count]
-        del self._segments[:count]
+        doomed = self.segments[:count]
+        del self.segments[:count]
         self.backend.deleted(self, doomed)

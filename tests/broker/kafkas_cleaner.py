@@ -104,7 +104,7 @@ def log_before(topic: str, run: int) -> PartitionLog:
             if aborted is not None and topic != "aborted":
                 made.aborted.append(aborted)
         made.aborted += segment.aborted
-        log._segments.append(made)
+        log.segments.append(made)
     log.cleaned_to = cleaned_before(topic, run)
     return log
 

@@ -142,7 +142,7 @@ class TestMarkers:
         made.backend = IN_MEMORY_LOG_BACKEND
         assert made.last_stable_offset == 0
         write(made, end())
-        assert made.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 1, 2)]
+        assert made.segments.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 1, 2)]
 
     def test_the_storage_is_told_what_it_aborts_together_with_the_marker(self) -> None:
         told = []
@@ -177,7 +177,7 @@ class TestOwnRecords:
         assert (header.base_sequence, made.last_stable_offset) == (0, 0)
         made.append_own(self.RECORDS, NOW_MS, producer_id=7, producer_epoch=2)
         write(made, end(epoch=2))
-        assert made.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 4, 5)]
+        assert made.segments.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 4, 5)]
 
     def test_an_old_epoch_is_refused(self) -> None:
         made = log(end(epoch=3))
@@ -245,22 +245,25 @@ class TestReadingWhatIsCommitted:
 class TestAborted:
     def test_they_are_in_the_order_of_their_ends(self) -> None:
         made = log(part(producer=1), part(producer=2), end(producer=2), end(producer=1), part(1), end(committed=True))
-        assert made.aborted_transactions(0, 99) == [AbortedTransaction(2, 1, 2, 0), AbortedTransaction(1, 0, 3, 4)]
+        assert made.segments.aborted_transactions(0, 99) == [
+            AbortedTransaction(2, 1, 2, 0),
+            AbortedTransaction(1, 0, 3, 4),
+        ]
 
     def test_those_that_end_before_or_begin_behind_are_left_out(self) -> None:
         made = log(part(0), end(), part(1), end(), part(2), end())
-        found = [each.first_offset for each in made.aborted_transactions(2, 4)]
+        found = [each.first_offset for each in made.segments.aborted_transactions(2, 4)]
         assert found == [2]
-        assert [each.first_offset for each in made.aborted_transactions(3, 5)] == [2, 4]
+        assert [each.first_offset for each in made.segments.aborted_transactions(3, 5)] == [2, 4]
 
     def test_what_was_stable_at_the_end_ends_the_search(self) -> None:
         made = log(part(0), end(), part(1), end(), part(2), end())
-        assert made.aborted_transactions(0, 2) == [AbortedTransaction(7, 0, 1, 2)]
+        assert made.segments.aborted_transactions(0, 2) == [AbortedTransaction(7, 0, 1, 2)]
 
     def test_they_are_found_in_later_segments(self) -> None:
         made = log(part(0), end(), part(1), end(), segment_bytes=MARKER_BYTES)
         assert len(made.segments) == 4
-        assert [each.last_offset for each in made.aborted_transactions(0, 99)] == [1, 3]
+        assert [each.last_offset for each in made.segments.aborted_transactions(0, 99)] == [1, 3]
         read = made.read(0, ALL, at_least_one=True, committed_only=True)
         assert read.aborted == [AbortedTransaction(7, 0, 1, 2)]
 
@@ -268,7 +271,7 @@ class TestAborted:
         made = log(part(0), end(), part(1), end(), segment_bytes=MARKER_BYTES)
         made.delete_records(2)
         made.apply_retention(NOW_MS)
-        assert [each.last_offset for each in made.aborted_transactions(0, 99)] == [3]
+        assert [each.last_offset for each in made.segments.aborted_transactions(0, 99)] == [3]
 
     def test_of_a_short_read_more_are_told_than_are_in_it(self) -> None:
         """The index of offsets has an entry every few kilobytes only."""
@@ -298,7 +301,7 @@ class TestTruncation:
         assert made.last_stable_offset == 3
         made.truncate_to(3, NOW_MS)
         assert (made.log_end_offset, made.last_stable_offset) == (3, 3)
-        assert [each.last_offset for each in made.aborted_transactions(0, 3)] == [1]
+        assert [each.last_offset for each in made.segments.aborted_transactions(0, 3)] == [1]
         assert all(segment.base_offset < 3 for segment in made.segments)
         write(made, part(1))
         assert (made.log_end_offset, made.last_stable_offset) == (4, 3)

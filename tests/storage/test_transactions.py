@@ -252,7 +252,7 @@ def test_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker(l
     put(log, 7, 1)
     end(log, 7, committed=True)
     expected = [AbortedTransaction(7, 0, 2, 1), AbortedTransaction(8, 1, 7, 8)]
-    assert log.aborted_transactions(0, 10) == expected
+    assert log.segments.aborted_transactions(0, 10) == expected
     folder = life.directory / "orders-0"
     *complete, active = [index(folder, segment.base_offset).exists() for segment in log.segments]
     assert (all(complete), active) == (True, False), "an empty one says that there is none"
@@ -261,7 +261,7 @@ def test_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker(l
     for how in (Life.kill, Life.end):
         how(life)
         life = Life(life.directory)
-        assert life.log().aborted_transactions(0, 10) == expected
+        assert life.log().segments.aborted_transactions(0, 10) == expected
         assert life.storage.findings == []
     assert {name: data for name, data in files(folder).items() if name in before and ".log" in name} == {
         name: data for name, data in before.items() if ".log" in name
@@ -333,7 +333,9 @@ def test_what_a_cleaning_leaves_has_its_index(life: Life) -> None:
     snapshots = sorted(folder.glob("*.snapshot"))
     clean(log, cleanable(log, NOW_MS), NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
-    assert log.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 1, 2)], "the last batch of a producer stays"
+    assert log.segments.aborted_transactions(0, 9) == [AbortedTransaction(7, 0, 1, 2)], (
+        "the last batch of a producer stays"
+    )
     assert not list(folder.glob("*.cleaned")) + list(folder.glob("*.swap"))
     assert set(folder.glob("*.snapshot")) <= set(snapshots)
     assert [index(folder, base_offset).stat().st_size for base_offset in (0, 2)] == [34, 0]
