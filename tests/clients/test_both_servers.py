@@ -114,8 +114,14 @@ class GroupHistory:
         self.events.append(by_number if self._by_number else sorted(by_number.values()))
 
     def state(self) -> None:
-        """Write down what an administrator sees."""
-        seen = self.cluster.group(self.group)
+        """Write down what an administrator sees between rebalances: in a cooperative group one may follow when all own their
+        share."""
+
+        def at_rest() -> Any:
+            seen = self.cluster.group(self.group)
+            return seen if seen.state.name in {"STABLE", "EMPTY"} else None
+
+        seen = eventually(at_rest, saying="the group is not rebalancing")
         members = {member.client_id: len(member.assignment.topic_partitions) for member in seen.members}
         self.events.append((seen.state.name, seen.partition_assignor, dict(sorted(members.items()))))
 
