@@ -86,12 +86,14 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Which tests of a real Kafka alone have passed is noted for later runs."""
-    passed, failed, broken = (
-        {report.nodeid for report in terminalreporter.getreports(outcome) if ALONE in report.keywords}
-        for outcome in ("passed", "failed", "error")
-    )
-    if found := passed | failed | broken:
-        alone.note(found - failed - broken, failed | broken)
+
+    def of(*outcomes: str) -> set[str]:
+        reports = (report for outcome in outcomes for report in terminalreporter.getreports(outcome))
+        return {report.nodeid for report in reports if ALONE in report.keywords}
+
+    passed, failed = of("passed"), of("failed", "error")
+    if passed or failed:
+        alone.note(passed - failed, failed)
 
 
 @pytest.fixture(scope="session")

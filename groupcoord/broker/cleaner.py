@@ -7,7 +7,7 @@ as a header without records. Sources: ``LogCleanerManager.cleanableOffsets``, ``
 ``buildOffsetMap`` and ``shouldRetainRecord`` say what is kept.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -163,7 +163,6 @@ class CleanerOffsetMap:
 
 
 T = TypeVar("T")
-_base_offset = attrgetter("base_offset")
 
 
 def survivors(records: Iterable[Record]) -> list[Record]:
@@ -218,12 +217,12 @@ def cleanable(log: PartitionLog, now_ms: int) -> Cleanable:
     dirty_from = (
         log.cleaned_to if log.log_start_offset <= log.cleaned_to <= log.log_end_offset else log.log_start_offset
     )
-    dirty = inactive[_index_at(log, dirty_from) :]
+    dirty = inactive[log.segments.index_of(dirty_from) :]
     limits = [log.segments[-1].base_offset, log.last_stable_offset]
     lag_ms = log.settings.min_compaction_lag_ms
     if lag_ms > 0:
         limits += [each.base_offset for each in dirty if each.largest_timestamp_ms > now_ms - lag_ms]
-    uncleanable = log.segments[_index_at(log, max(dirty_from, min(limits)))].base_offset
+    uncleanable = log.segments[log.segments.index_of(max(dirty_from, min(limits)))].base_offset
     return Cleanable(
         dirty_from,
         uncleanable,
@@ -270,12 +269,12 @@ def cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[Back
 def _cleaning(log: PartitionLog, found: Cleanable, now_ms: int) -> Generator[BackgroundWork[Any], Any, Cleaned | None]:
     if not found.dirty_bytes:
         return None
-    segments = log.segments[: _index_at(log, found.first_uncleanable_offset)]
+    segments = log.segments[: log.segments.index_of(found.first_uncleanable_offset)]
     try:
         aborted = log.segments.aborted_transactions(segments[0].base_offset, found.first_uncleanable_offset)
     except OSError as error:
         raise log.backend.failed(error) from error
-    dirty = segments[_index_at(log, found.first_dirty_offset) :]
+    dirty = segments[log.segments.index_of(found.first_dirty_offset) :]
     ending_there = [each for each in aborted if each.last_offset >= dirty[0].base_offset]
     offset_map = CleanerOffsetMap(found.first_dirty_offset, ending_there)
     yield from _having(log, segments, offset_map.read_segments(dirty))
@@ -459,16 +458,11 @@ def _groups(segments: Sequence[Segment], segment_bytes: int, end_offset: int) ->
     yield group
 
 
-def _index_at(log: PartitionLog, offset: int) -> int:
-    """The index of the segment that contains ``offset``."""
-    return max(0, bisect_right(log.segments, offset, key=_base_offset) - 1)
-
-
 def _waited_too_long(log: PartitionLog, found: Cleanable, now_ms: int) -> bool:
     """Is the first batch of a dirty segment older than max.compaction.lag.ms?"""
     lag_ms = log.settings.max_compaction_lag_ms
     if lag_ms == INT64_MAX:  # as nearly always: no file needs to be read
         return False
-    dirty = log.segments[_index_at(log, found.first_dirty_offset) : -1]
+    dirty = log.segments[log.segments.index_of(found.first_dirty_offset) : -1]
     times = (read_header(each.copy(0, HEADER_BYTES)).max_timestamp_ms for each in dirty if each.size)
     return any(0 < first_ms < now_ms - lag_ms for first_ms in times)
