@@ -234,7 +234,7 @@ def _run(arguments: argparse.Namespace) -> None:
         refuse_unwritable(Path(arguments.out))
     chosen = choices(arguments.replay_with) if arguments.replay_with else ()
     plan = plan_source(arguments.source, _source_options(arguments))
-    with _session(arguments, plan.about) as spark, RunOutput(spark, arguments.out) as output:
+    with _session(arguments, "run", plan.about) as spark, RunOutput(spark, arguments.out) as output:
         ends = None if arguments.end_offsets is None else ends_of_file(spark, arguments.end_offsets)
         options = RunOptions(
             as_of=arguments.as_of,
@@ -252,16 +252,20 @@ def _run(arguments: argparse.Namespace) -> None:
 def _generate(arguments: argparse.Namespace) -> None:
     from groupcoord.pipeline.log_generator import generate  # noqa: PLC0415 - of the extra
 
-    with _session(arguments, arguments.records) as spark:
+    with _session(arguments, "generate", arguments.records) as spark:
         generate(spark, arguments.records, arguments.seed, arguments.out, as_segments=arguments.format == "segments")
     print(f"{arguments.records:,} records in {arguments.out}")
 
 
-def _session(arguments: argparse.Namespace, about: int | None = None) -> "AbstractContextManager[SparkSession]":
+def _session(
+    arguments: argparse.Namespace, command: str, about: int | None = None
+) -> "AbstractContextManager[SparkSession]":
     from groupcoord.pipeline.spark_session import session  # noqa: PLC0415 - of the extra
 
     conf, verbose = dict(arguments.conf), arguments.verbose
-    return session(arguments.master, conf, packages=arguments.packages, is_verbose=verbose, about=about)
+    return session(
+        arguments.master, conf, packages=arguments.packages, is_verbose=verbose, about=about, command=command
+    )
 
 
 def _say(line: str) -> None:
@@ -343,7 +347,7 @@ def _report(arguments: argparse.Namespace) -> None:
     if is_local:
         report = render_stored(Path(arguments.directory))
     else:
-        with _session(arguments) as spark:
+        with _session(arguments, "report") as spark:
             report = render_stored_by_spark(spark, arguments.directory)
     _print_report(report, arguments.directory, arguments.format)
 
@@ -475,7 +479,7 @@ def _run_query(arguments: argparse.Namespace) -> None:
         stream = open_stream(arguments.source, _source_options(arguments))
         if (retention_ms := _retention_ms(arguments)) is not None:
             stream = replace(stream, offsets_retention_ms=retention_ms)
-        with _session(arguments) as spark, WatchDirectory(spark, arguments.out) as output:
+        with _session(arguments, "watch") as spark, WatchDirectory(spark, arguments.out) as output:
             stopping.arm()
             manifest = output.begin(stream.spec, stream.identity)
             alerts = None

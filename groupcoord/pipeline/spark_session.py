@@ -1,6 +1,7 @@
 """Creates the Spark session with the pipeline's default settings, on this machine or on a cluster."""
 
 import contextlib
+import json
 import logging
 import os
 import re
@@ -50,6 +51,11 @@ LOCAL_DEFAULTS = {
     DRIVER_MEMORY: "3g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
+    # Memory that is taken at a time, and cleared, however few rows there are: by default up to 64 MB by each sort and each
+    # aggregation of a task, and 4 MB by each broadcast, of which a query has one for each table that it reads.
+    "spark.buffer.pageSize": "2m",
+    "spark.broadcast.blockSize": "256k",
+    "spark.sql.extensions.test.loadFromCp": "false",  # otherwise it takes a second to register MLlib
 }
 QUICK = 2_000_000
 """Below this number of records Java's optimising compiler (C2) costs more time than it saves: a third of the processor time of
@@ -58,6 +64,8 @@ QUICK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss16m"
 QUICK_JAVA_MEMORY = "-XX:MetaspaceSize=300m -XX:ReservedCodeCacheSize=128m -Xms1500m -Xmn800m"
 """Initial sizes of Java's memory areas. By default they are smaller, and Java collects garbage before each time it grows them,
 which takes a tenth of the processor time of a run on a small log."""
+CLUSTER_DEFAULTS = ("mapred-default.xml", "yarn-default.xml")
+"""Files with Hadoop's defaults for jobs on a cluster."""
 ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Settings for when all processes are on this machine: Spark listens on the loopback address only."""
 
@@ -85,9 +93,11 @@ def session(
     packages: str | None = None,
     is_verbose: bool = False,
     about: int | None = None,
+    command: str = "session",
 ) -> Iterator[SparkSession]:
     """A context manager for a Spark session. If ``master`` is None, Spark runs where ``spark-submit`` says, or on all cores
-    of this machine. ``about`` is the approximate number of records, if known: Java is configured for it.
+    of this machine. ``about`` is the approximate number of records, if known: Java is configured for it. ``command`` is the
+    command that asks for it: each has an archive of the classes that it needs.
 
     Unless ``is_verbose``, Spark's log is silent; errors are raised. Raises PipelineError if there is no Java or Spark does not
     start.
@@ -124,7 +134,7 @@ def session(
             settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
         if is_local and java is not None and JAVA_OPTIONS not in conf:
             # Java would print its messages about the archive on stdout.
-            settings[JAVA_OPTIONS] += f" {class_archive_options(java)}{'' if is_verbose else ' -Xlog:disable'}"
+            settings[JAVA_OPTIONS] += f" {class_archive_options(java, command)}{'' if is_verbose else ' -Xlog:disable'}"
         said = Path(folder) / "stderr.txt"
         is_silent = not is_verbose and not is_submitted
         try:
@@ -139,11 +149,27 @@ def session(
             logging.getLogger("DataFrameQueryContextLogger").setLevel(
                 logging.NOTSET if is_verbose else logging.CRITICAL + 1
             )
-            if not is_local:
+            if is_local:
+                _forget_cluster_defaults(spark)
+            else:
                 spark.sparkContext.addPyFile(str(packed(Path(folder))))
             yield spark
         finally:
             spark.stop()
+
+
+def _forget_cluster_defaults(spark: SparkSession) -> None:
+    """Remove the defaults of YARN and MapReduce, two thirds of Hadoop's configuration, which Spark sends to the tasks of each
+    query once for each table that it reads. In one process nobody asks for them; what a user has set stays."""
+    java: Any = spark._jvm  # noqa: SLF001 - the way to Hadoop
+    configuration: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+    java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)  # adds defaults of its own, and reads all anew
+    written = java.java.io.StringWriter()
+    java.org.apache.hadoop.conf.Configuration.dumpConfiguration(configuration, written)
+    configuration.clear()
+    for one in json.loads(written.toString())["properties"]:
+        if one["resource"] not in CLUSTER_DEFAULTS:
+            configuration.set(one["key"], one["value"])
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], table: TableSchema) -> DataFrame:

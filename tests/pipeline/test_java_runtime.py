@@ -73,19 +73,20 @@ def test_spark_s_classes_are_in_an_archive_that_the_first_run_leaves_behind(
 ) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
     java = JavaRuntime("java", version)
-    first = class_archive_options(java, environment)
+    first = class_archive_options(java, "run", environment)
     archive = Path(re.findall(rf"-XX:{creates}=(\S+)", first)[0])
     assert archive.parent == tmp_path / "groupcoord"
     archive.write_bytes(bytes(8) + b"killed while it was written")
-    assert class_archive_options(java, environment) == first
+    assert class_archive_options(java, "run", environment) == first
     archive.write_bytes(b"\xf0\x0b\xab\xa2 and more")
-    assert f"-XX:{uses}={archive}" in class_archive_options(java, environment).split()
-    other = class_archive_options(JavaRuntime("java", "21.0.8"), environment)
+    assert f"-XX:{uses}={archive}" in class_archive_options(java, "run", environment).split()
+    other = class_archive_options(JavaRuntime("java", "21.0.8"), "run", environment)
     assert other.startswith("-Xshare:auto -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile=")
     assert str(archive) not in other
+    assert str(archive) not in class_archive_options(java, "watch", environment), "it needs other classes"
 
 
 @pytest.mark.parametrize("cache", ["/dev/null", "a place with spaces"])
 def test_there_is_no_archive_where_none_can_be(tmp_path: Path, cache: str) -> None:
     java = JavaRuntime("java", "17.0.15")
-    assert class_archive_options(java, {"XDG_CACHE_HOME": os.path.join(tmp_path, cache)}) == ""  # noqa: PTH118 - /dev/null stays
+    assert class_archive_options(java, "run", {"XDG_CACHE_HOME": os.path.join(tmp_path, cache)}) == ""  # noqa: PTH118 - /dev/null stays
