@@ -166,10 +166,9 @@ def _forget_cluster_defaults(spark: SparkSession) -> None:
     java.org.apache.hadoop.fs.FileSystem.getLocal(configuration)  # adds defaults of its own, and reads all anew
     written = java.java.io.StringWriter()
     java.org.apache.hadoop.conf.Configuration.dumpConfiguration(configuration, written)
-    configuration.clear()
     for one in json.loads(written.toString())["properties"]:
-        if one["resource"] not in CLUSTER_DEFAULTS:
-            configuration.set(one["key"], one["value"])
+        if one["resource"] in CLUSTER_DEFAULTS:
+            configuration.unset(one["key"])
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], table: TableSchema) -> DataFrame:

@@ -62,6 +62,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        "spark.hadoop.fs.s3a.secret.key": "kept",
     }
     if jars := os.environ.get("SPARK_KAFKA_JARS"):
         conf["spark.jars"] = jars

@@ -30,3 +30,4 @@ def test_hadoop_is_configured_without_defaults_for_clusters(spark: Any) -> None:
     assert configuration.get("mapreduce.fileoutputcommitter.algorithm.version") == "1", (
         "Spark has set it, the default is 2"
     )
+    assert configuration.get("fs.s3a.secret.key") == "kept", "as a user has set it"
