@@ -14,6 +14,7 @@ CODE = [
 TESTS = [Mark("tests/test_a.py", "one-thing", ""), Mark("tests/test_c.py", "another", "")]
 
 
+@pytest.mark.slow
 def test_there_are_at_most_five_and_each_is_explained_and_shown() -> None:
     assert 1 <= len(of_sources()) <= 5
 

@@ -24,6 +24,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert navigation.problems() == []
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_file_and_a_heading_that_are_there() -> None:
     missing = []
     for path, target in _links():

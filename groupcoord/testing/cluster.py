@@ -67,8 +67,8 @@ MEMBERS_TIMEOUT_S = 600.0
 
 
 STARTED: "WeakValueDictionary[int, Cluster]" = WeakValueDictionary()
-"""The clusters that were started in this process and are still referenced, in order: a failed test reports those that it
-used."""
+"""The clusters that were started in this process, in order, without those that had ended before the present test and those
+that are no longer referenced: a failed test reports those that it used."""
 _numbers = count(1)
 
 
@@ -235,6 +235,11 @@ class Cluster(KafkaCluster):
     def is_started(self) -> bool:
         """Whether it was started at least once; it has a trace from then on."""
         return self._running is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its block has ended; what can be looked at afterwards no longer changes."""
+        return self._running is not None and self._running.has_ended
 
     @property
     def address(self) -> str:

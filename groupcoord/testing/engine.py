@@ -378,11 +378,13 @@ class Engine:
 
     def group_names(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        return sorted(name for shard in self.core.coordinator.shards for name in shard.machine.groups)
+        shards = self.core.coordinator.shards
+        return sorted(name for shard in shards if not shard.is_empty for name in shard.machine.groups)
 
     def transactional_ids(self) -> list[str]:
         """All transactional ids that exist, in order."""
-        return sorted(name for shard in self.core.transactions.shards for name in shard.machine.transactions)
+        shards = self.core.transactions.shards
+        return sorted(name for shard in shards if not shard.is_empty for name in shard.machine.transactions)
 
     def partition_counts(self) -> dict[str, int]:
         """The topics that exist, with their numbers of partitions."""

@@ -21,7 +21,9 @@ SeenBefore = Mapping[int, tuple[Trace, int]]
 
 
 def seen_now() -> SeenBefore:
-    """The present state of the traces of all clusters."""
+    """The present state of the traces of all clusters. Those that have ended are forgotten: no test can use them any more."""
+    for number in [number for number, cluster in STARTED.items() if cluster.has_ended]:
+        del STARTED[number]
     return {number: (cluster.trace, cluster.trace.last_seq) for number, cluster in STARTED.items()}
 
 

@@ -996,6 +996,10 @@ class SyncCluster(SyncKafkaCluster):
         """Whether it was started at least once; it has a trace from then on."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its block has ended; what can be looked at afterwards no longer changes."""
+
+    @property
     def addresses(self) -> list[str]:
         """``host:port`` of every broker, ordered by broker id."""
 

@@ -10,6 +10,7 @@ from tests.assignors.server_side_groups import VECTORS, check, kafkas_classes, l
 CASES = json.loads(VECTORS.read_text())
 
 
+@pytest.mark.slow
 def test_every_known_answer_is_given() -> None:
     """Members have what was answered to them in the case before, in the order in which Kafka's maps had it."""
     check_each(CASES, check)

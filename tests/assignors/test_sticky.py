@@ -38,6 +38,7 @@ def test_a_claim_to_what_does_not_exist_frees_all_that_follows() -> None:
     assert unassigned_partitions(EVERYTHING, [("b", 1), ("b", 9)]) == [("a", 0), ("a", 1), ("b", 0)]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 1000), max_size=20))
 def test_the_score_is_what_all_pairs_differ_by(sizes: list[int]) -> None:
     assert balance_score(sizes) == sum(abs(one - other) for place, one in enumerate(sizes) for other in sizes[:place])
@@ -210,6 +211,7 @@ def test_what_cannot_be_read(data: str) -> None:
         read_sticky(bytes.fromhex(data))
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=64))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

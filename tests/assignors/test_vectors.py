@@ -32,6 +32,7 @@ def test_there_are_as_many_as_there_should_be() -> None:
     assert len({named(case) for case in VECTORS}) == 461
 
 
+@pytest.mark.slow
 def test_a_case_is_answered_as_by_kafka() -> None:
     """Of the one case marked ``properties`` only sizes are promised; Kafka's answer is what is expected all the same."""
 
@@ -71,6 +72,7 @@ def test_what_members_had_is_read_from_what_they_send() -> None:
     check_each(STICKY, check)
 
 
+@pytest.mark.slow
 def test_random_groups_are_answered_as_by_kafka_4_3() -> None:
     """Groups that no sane coordinator would let come about are among them, and so are those where Kafka fails."""
 

@@ -414,6 +414,7 @@ class TestCreatePartitions:
         assert asking.grow(("q", 2), ("p", count)) == [("q", lost), ("p", lost)]
         assert asking.counts() == (2, 1)
 
+    @pytest.mark.slow
     def test_one_request_names_ten_thousand_topics_at_most(self) -> None:
         asking = Growing()
         names = [*(str(number) for number in range(9_999)), "p"]

@@ -159,12 +159,14 @@ def test_a_faulty_assignor_is_named(capsys: pytest.CaptureFixture[str], monkeypa
     assert "assignor mine: forgets member A; forgets member B; forgets member C" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_case_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(assigned(capsys, "--cases", str(FOLDER / "assignor-vectors.json"), "--json"))
     assert [given["id"] for given in told] == [case["id"] for case in VECTORS]
     assert sum("error" in given for given in told) == sum("expected_error" in case for case in VECTORS)
 
 
+@pytest.mark.slow
 def test_cases_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     lines = assigned(capsys, "--cases", str(FOLDER / "assignor-vectors.json")).splitlines()
     assert lines[0] == "seed000-range-1  range  4 4"

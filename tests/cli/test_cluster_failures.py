@@ -90,6 +90,7 @@ def test_a_token_that_is_missing_or_wrong_is_asked_for(
         assert said(capsys, *where, "--control-token", "secret") == (0, "broker 1 at running", "")
 
 
+@pytest.mark.slow
 def test_a_url_where_nobody_answers_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     code, out, error = said(capsys, "brokers", "--control", url)
@@ -103,6 +104,7 @@ def test_what_is_no_url_is_said(capsys: pytest.CaptureFixture[str], url: str) ->
     assert said(capsys, "brokers", "--control", url) == expected
 
 
+@pytest.mark.slow
 def test_another_server_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
     class Other(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -130,6 +130,7 @@ def test_a_cut_capture_shows_what_could_be_read(capsys: pytest.CaptureFixture[st
     }
 
 
+@pytest.mark.slow
 def test_a_segment_is_read_by_the_names_of_its_folder_and_its_files(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_as_a_module() -> None:
     assert (finished.returncode, finished.stdout[:13]) == (0, "groupcoord 0.")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         finished = subprocess.run(
@@ -158,6 +159,7 @@ def test_any_other_error_of_the_system_is_not_hidden(monkeypatch: pytest.MonkeyP
         main(["probe"])
 
 
+@pytest.mark.slow
 def test_a_locale_without_utf_8_shows_the_code_of_a_character() -> None:
     finished = subprocess.run(
         [sys.executable, "-m", "groupcoord", "assign", "--help"],

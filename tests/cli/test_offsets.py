@@ -170,6 +170,7 @@ def test_before_and_after_of_what_is_broken(capsys: pytest.CaptureFixture[str], 
     assert len(err) == 1
 
 
+@pytest.mark.slow
 def test_out_and_in_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = lines(capsys, "export", SOURCE, str(tmp_path / "out"))
     assert out[-1] == "3 partitions, 40 records, 4,142 bytes"
@@ -260,6 +261,7 @@ def test_what_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     lock.release()
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_directory_is_told_before_it_is_compacted(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

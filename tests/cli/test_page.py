@@ -83,6 +83,7 @@ def test_a_page_that_is_not_built(built: Path, capsys: pytest.CaptureFixture[str
     assert said == "groupcoord page: the page is not built: `make page` builds it, with Node 20 and npm"
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_page_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_it_begins_with_data_rules_and_the_clock_that_it_is_given(tmp_path: Path
         assert [record.value for record in control.records("a")] == ["kept"]
 
 
+@pytest.mark.slow
 def test_it_says_where_each_of_several_brokers_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, said = served(monkeypatch, "--port", "0", "--brokers", "2", "--control", ":0", "--control-token", "t")
     first, second, third = said.splitlines()

@@ -26,6 +26,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("built")
 def test_it_says_where_the_page_is(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, said = served(monkeypatch, "--port", "0", "--page", "--clock", "manual")

@@ -296,6 +296,7 @@ def test_checksums_may_be_left_unread() -> None:
     assert record.headers[0].value != b"x"
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200), st.integers(0, 10))
 def test_hostile_bytes_are_refused_or_read(data: bytes, at: int) -> None:
     good = batch(0, 1)

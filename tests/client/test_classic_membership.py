@@ -225,6 +225,7 @@ def test_a_static_member_comes_back_without_a_rebalance() -> None:
     assert (back.owned, back.membership.generation.generation_id) == (before, generation)
 
 
+@pytest.mark.slow
 def test_a_group_upgrades_from_eager_to_cooperative_one_by_one() -> None:
     """The second of the two documented steps: all know cooperative-sticky, and one after the other forgets range."""
     world = World(random.Random(0), partitions=6)

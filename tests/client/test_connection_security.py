@@ -77,6 +77,7 @@ def test_what_cannot_be_is_told() -> None:
     )
 
 
+@pytest.mark.slow
 def test_stores_of_java_and_what_is_no_pem_are_refused(authority: Authority, tmp_path: Path) -> None:
     tls = {"security.protocol": "SSL"}
     assert refused({**tls, "ssl.truststore.location": "a.jks"}) == (
@@ -92,6 +93,7 @@ def test_stores_of_java_and_what_is_no_pem_are_refused(authority: Authority, tmp
     )
 
 
+@pytest.mark.slow
 def test_certificates_are_read_from_pem(authority: Authority) -> None:
     keys = str(authority.signed("client"))
     stores = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "pem", "ssl.keystore.location": keys}

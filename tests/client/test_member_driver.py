@@ -62,6 +62,7 @@ async def test_callbacks_may_be_functions_or_coroutine_functions(coroutines: boo
     assert told == [("assigned", (("t", 0),)), ("revoked", (("t", 0),))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_own", [True, False])
 @patiently
 async def test_partitions_that_are_lost_are_told_as_revoked_if_nobody_else_listens(has_own: bool) -> None:
@@ -128,6 +129,7 @@ async def test_a_callback_may_not_poll() -> None:
                 await forever(one)
 
 
+@pytest.mark.slow
 @patiently
 async def test_records_wait_for_the_callback() -> None:
     async with broker() as real:
@@ -182,6 +184,7 @@ async def test_what_a_callback_raises_is_raised_once() -> None:
         assert one.assignment() == {("t", 0)}
 
 
+@pytest.mark.slow
 @patiently
 async def test_what_the_last_callback_raises_is_raised_by_the_block() -> None:
     def revoked(partitions: Any) -> None:
@@ -196,6 +199,7 @@ async def test_what_the_last_callback_raises_is_raised_by_the_block() -> None:
                 await forever(one)
 
 
+@pytest.mark.slow
 @patiently
 async def test_listeners_are_told_each_step_and_stop_nothing() -> None:
     told: list[Event] = []
@@ -218,6 +222,7 @@ async def test_listeners_are_told_each_step_and_stop_nothing() -> None:
         ]
 
 
+@pytest.mark.slow
 @patiently
 async def test_an_assignor_may_take_its_time_while_heartbeats_go_on() -> None:
     may_go_on = threading.Event()
@@ -232,6 +237,7 @@ async def test_an_assignor_may_take_its_time_while_heartbeats_go_on() -> None:
         await owning(one)
 
 
+@pytest.mark.slow
 @patiently
 async def test_an_assignor_whose_generation_is_over_is_not_waited_for() -> None:
     may_go_on = threading.Event()
@@ -248,6 +254,7 @@ async def test_an_assignor_whose_generation_is_over_is_not_waited_for() -> None:
         may_go_on.set()
 
 
+@pytest.mark.slow
 @patiently
 async def test_a_faulty_assignor_ends_its_member_and_the_group_goes_on() -> None:
     def faulty(group: GroupSubscription) -> Assignment:
@@ -276,6 +283,7 @@ async def test_a_connection_that_breaks_at_every_step() -> None:
             assert one.assignment() == {("t", 0)}
 
 
+@pytest.mark.slow
 @patiently
 async def test_a_sync_that_will_never_be_answered_is_given_up() -> None:
     async with broker() as real:
@@ -311,6 +319,7 @@ async def test_two_phases_can_be_watched() -> None:
     assert [len(partitions) for partitions in withheld if partitions] in ([1], [])
 
 
+@pytest.mark.slow
 @patiently
 async def test_a_commit_that_waits_for_a_coordinator_is_told_when_the_member_ends() -> None:
     async with broker() as real, consumer(real, enable_auto_commit=False) as one:

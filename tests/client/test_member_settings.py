@@ -40,6 +40,7 @@ def test_it_doubles_up_to_the_limit() -> None:
     ] * 3
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 100_000), st.floats(0, 1, exclude_max=True), st.integers(0, 100))
 def test_it_stays_within_a_fifth_of_what_it_should_be(first: int, more: int, chance: float, attempts: int) -> None:
     most = first + more

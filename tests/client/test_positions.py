@@ -33,6 +33,7 @@ async def test_a_position_that_is_gone_is_reset(reset: str, position: int) -> No
             assert await consumer.position(T) <= 3
 
 
+@pytest.mark.slow
 @patiently
 async def test_a_position_that_is_gone_and_nobody_says_where_to_go() -> None:
     async with broker() as real, member(real, auto_offset_reset="earliest") as consumer:

@@ -12,6 +12,7 @@ from groupcoord.client.zookeeper_paths_reader import ZooKeeperTreeReader
 from groupcoord.protocol.apis.metadata import MetadataRequest
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_the_cluster_knows() -> None:
     with Cluster(brokers=3, racks=("a", "b", "c"), topics={"orders": 2}).sync() as kafka:
         with ZooKeeperTreeReader(parse_addresses(kafka.address)) as reader:

@@ -119,6 +119,7 @@ def test_levels_that_a_cluster_cannot_begin_with(features: dict[str, int], why: 
         core(**features)
 
 
+@pytest.mark.slow
 def test_levels_outlive_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(**features: int) -> tuple[ClusterCore, DataDirectory]:
         directory = DataDirectory(tmp_path, BrokerConfig.of({}), new_uuid=uuid.uuid4, now_ms=0)

@@ -174,6 +174,7 @@ async def test_a_lone_broker_that_is_unregistered_is_named_by_nobody() -> None:
             await kafka.create_topic("later")
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_directory_is_the_one_that_keeps_the_data(tmp_path: Path) -> None:
     async def directory(kafka: gc.Cluster) -> Any:

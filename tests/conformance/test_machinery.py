@@ -217,6 +217,7 @@ def test_every_gotcha_is_told_or_excused() -> None:
     assert not told & set(gotchas.EXCUSED)
 
 
+@pytest.mark.slow
 def test_every_story_is_recorded_whole() -> None:
     folder = RECORDINGS / KAFKA_VERSION
     tales = all_tales()

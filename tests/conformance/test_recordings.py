@@ -3,6 +3,8 @@
 What differs is printed as the first step that does, with the request and each field.
 """
 
+import re
+
 import pytest
 
 from tests.conformance.faults import FAULTS, SOURCES, Fault
@@ -24,8 +26,16 @@ SLOW = {
     "transactions_timing_out.transactional_ids_are_forgotten",
 }
 """Topics whose stories ask a hundred thousand times, and single stories that take more than a quarter of a second."""
+LONG = re.compile("by_chance|every_version")
+"""What is in the name of a story that asks for long, and mostly for what others ask for too."""
+
+
+def _is_slow(tale: Tale, name: str) -> bool:
+    return bool(SLOW & {tale.topic, name} or LONG.search(name))
+
+
 TALES = [
-    pytest.param(tale, id=name, marks=[pytest.mark.slow] if SLOW & {tale.topic, name} else [])
+    pytest.param(tale, id=name, marks=[pytest.mark.slow] if _is_slow(tale, name) else [])
     for tale in all_tales()
     for name in [f"{tale.topic}.{tale.name}"]
 ]

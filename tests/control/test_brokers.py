@@ -28,6 +28,7 @@ async def test_the_status_says_where_it_listens_and_what_it_has(control: Control
     assert await control.get("/") == seen == await control.get("/brokers/default")
 
 
+@pytest.mark.slow
 async def test_further_brokers_have_nothing_in_common(control: Control) -> None:
     made = await control.post("/brokers", {"topics": {"a": 3, "b": {"partitions": 2}}, "clock": "real"}, 201)
     assert made["name"] == "broker-2"

@@ -143,6 +143,7 @@ async def test_appends_fail(control: Control) -> None:
     assert [each["is_removed"] for each in await control.get("/appends")] == [True]
 
 
+@pytest.mark.slow
 async def test_appends_are_held_and_stored_or_failed(control: Control) -> None:
     rule = await control.post("/appends", {"do": "hold", "times": 2}, 201)
     assert (rule["do"], rule["error"], rule["held"]) == ("hold", None, 0)

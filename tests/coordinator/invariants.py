@@ -32,6 +32,7 @@ class Watch:
         groups = [
             group
             for shard in world.coordinator.shards
+            if not shard.is_empty
             for group in shard.machine.groups.values()
             if isinstance(group, ClassicGroup)
         ]
@@ -107,7 +108,7 @@ class Watch:
 
 def consumer_groups(world: "World") -> list[ConsumerGroup]:
     """All of them."""
-    machines = [shard.machine for shard in world.coordinator.shards]
+    machines = [shard.machine for shard in world.coordinator.shards if not shard.is_empty]
     return [group for machine in machines for group in machine.groups.values() if isinstance(group, ConsumerGroup)]
 
 

@@ -24,6 +24,7 @@ def test_a_string_hashes_as_in_java(units: list[int], expected: int) -> None:
     assert string_hash(text_of(units)) == expected
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(max_codepoint=127), max_size=200))
 def test_short_names_and_long_ones_hash_alike(text: str) -> None:
     value = 0

@@ -289,6 +289,7 @@ def test_json_has_bytes_as_hex_and_ids_as_kafka_writes_them() -> None:
     }
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=80), st.booleans())
 def test_any_bytes_can_be_dissected(data: bytes, sized: bool) -> None:
     assert_no_byte_is_left_out(dissect_request(data, sized=sized))

@@ -252,6 +252,7 @@ def test_any_bytes_are_batches_or_a_problem(data: bytes) -> None:
     assert_no_byte_is_left_out(dissect_record_batches(data, "__consumer_offsets"))
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60), st.integers(-1, 5))
 def test_any_bytes_can_be_the_records_of_a_batch(data: bytes, count: int) -> None:
     batch = bytearray(build_batch([FIRST])[:61] + data)

@@ -73,6 +73,7 @@ def test_everything_is_read(source: ClusterSource, server: SyncCluster) -> None:
     assert sorted(told(source)) == sorted((group, number) for group in GROUPS for number in range(40))
 
 
+@pytest.mark.slow
 def test_in_many_pieces_it_is_the_same(source: ClusterSource, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = told(source)
     monkeypatch.setattr(module, "FETCH_BYTES", 300)

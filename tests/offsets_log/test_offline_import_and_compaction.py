@@ -71,6 +71,7 @@ def test_exactly_the_offsets_of_the_cluster_are_served(version: str, tmp_path: P
         assert (copy / "partition.metadata").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_compacted_it_serves_the_same(version: str, tmp_path: Path) -> None:
     imported(KAFKA_FILES / version, tmp_path)
@@ -206,6 +207,7 @@ def test_a_log_that_cannot_be_compacted_is_told(tmp_path: Path) -> None:
     assert [type(event) for event in done] == [LogCleaned, LogNotCleaned, LogCleaned]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_directory_is_told_before_it_is_compacted(tmp_path: Path) -> None:
     imported(KAFKA_FILES / "4.3.1", tmp_path)
     path = tmp_path / "__consumer_offsets-1" / NAME

@@ -68,6 +68,7 @@ def test_a_listener_that_wants_tls() -> None:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_properties_file_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "client.properties"
     out = ["--out", str(tmp_path / "out"), "--command-config", str(path)]

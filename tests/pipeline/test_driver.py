@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import groupcoord.pipeline
 
 ROOT = Path(groupcoord.pipeline.__file__).parent
@@ -30,6 +32,7 @@ def collects(path: Path) -> int:
     )
 
 
+@pytest.mark.slow
 def test_frames_are_collected_only_where_they_are_small() -> None:
     found = {path.relative_to(ROOT).as_posix(): collects(path) for path in sorted(ROOT.rglob("*.py"))}
     assert {name: number for name, number in found.items() if number} == BOUNDED

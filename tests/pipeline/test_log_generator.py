@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from groupcoord.pipeline.log_generator import (
     BATCH_RECORDS,
@@ -20,6 +21,7 @@ from groupcoord.protocol.batches.records import Record
 RECORDS = 10_030
 
 
+@pytest.mark.slow
 def test_batches_are_what_the_plain_writer_makes(tmp_path: Path) -> None:
     chunk = LogChunk(3, 0, RECORDS)
     made = records_of(chunk, 7)

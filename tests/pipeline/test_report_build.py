@@ -78,6 +78,7 @@ def test_the_activity_counts_every_rebalance_and_every_commit() -> None:
     assert activity.commits.table == "commits"  # a piece is shorter than a minute
 
 
+@pytest.mark.slow
 @given(
     rebalances=st.lists(
         st.tuples(st.sampled_from(list(CAUSE_KINDS)), st.integers(0, 9), st.sampled_from(["classic", "share"])),

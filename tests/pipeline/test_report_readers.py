@@ -179,6 +179,7 @@ def run_in(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_renders_the_page_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_in(tmp_path)
     assert main(["pipeline", "report", str(tmp_path)]) == 0

@@ -100,6 +100,7 @@ def test_every_action_is_described() -> None:
         assert inspect.getdoc(action), name
 
 
+@pytest.mark.slow
 def test_lessons_are_the_same_each_time() -> None:
     def told(lesson: Lesson) -> list[object]:
         run = LessonRun(lesson)

@@ -27,6 +27,7 @@ def member(act: Act, name: str, **arguments: Any) -> dict[str, Any]:
     return act("add_member", group="app", topics=["orders"], name=name, **arguments)
 
 
+@pytest.mark.slow
 def test_the_same_actions_have_the_same_outcome() -> None:
     def play() -> list[dict[str, Any]]:
         one = Playground()

@@ -38,6 +38,7 @@ def test_the_page_imports_nothing_that_a_browser_does_not_have() -> None:
     assert absent & set(done.stdout.split()) == set()
 
 
+@pytest.mark.slow
 @given(st.binary(), st.binary())
 def test_the_checksum_is_that_of_the_library(first: bytes, second: bytes) -> None:
     assert own.crc32c(first) == crc32c.crc32c(first)

@@ -71,6 +71,7 @@ def outcome(read: object, data: bytes) -> object:
         return str(problem)
 
 
+@pytest.mark.slow
 @given(int64, st.integers(-(1 << 31), (1 << 31) - 1), int64, st.uuids())
 def test_a_plain_commit_has_the_bytes_that_the_general_writer_writes(
     offset: int, leader_epoch: int, at_ms: int, topic_id: uuid.UUID
@@ -160,6 +161,7 @@ def test_an_id_is_made_once() -> None:
     assert read(tagged).topic_id is None
 
 
+@pytest.mark.slow
 @given(group=st.text(max_size=30), topic=st.text(max_size=30), partition=st.integers(0, 1 << 30))
 def test_keys_say_whose_they_are(group: str, topic: str, partition: int) -> None:
     key = write_key(OffsetCommitKey(group=group, topic=topic, partition=partition))

@@ -96,6 +96,7 @@ def whole(data: bytes) -> bool:
     return begins_with_a_whole_frame(memoryview(data))
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=3_000), level=st.sampled_from([1, 3, 19]))
 def test_a_whole_frame_ends_with_its_last_byte(data: bytes, level: int) -> None:
     frame = packed(data, level)
@@ -134,6 +135,7 @@ def test_what_is_no_zstd_frame(data: bytes) -> None:
     assert not whole(data)
 
 
+@pytest.mark.slow
 @given(parts=st.lists(st.binary(max_size=3_000), max_size=4))
 def test_no_more_is_in_frames_than_their_blocks_can_hold(parts: list[bytes]) -> None:
     frames = memoryview(b"".join(packed(part) for part in parts))

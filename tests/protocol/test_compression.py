@@ -19,6 +19,7 @@ from groupcoord.protocol.batches.compression import (
 CODECS = [codec for codec in Compression if codec]
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=3000), codec=st.sampled_from(list(Compression)))
 def test_what_is_packed_unpacks_to_itself(data: bytes, codec: Compression) -> None:
     assert decompress(codec, compress(codec, data)) == data

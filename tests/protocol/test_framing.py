@@ -80,6 +80,7 @@ def test_kafka_python_frames_requests_as_we_do() -> None:
         assert (parsed.api, parsed.version, parsed.correlation_id, parsed.client_id) == (api, version, -7, "me")
 
 
+@pytest.mark.slow
 def test_responses_are_read_as_they_were_written() -> None:
     for api, version in OF_ONE_SHAPE:
         message = make(api.response_codec(version).schema, random.Random(version))

@@ -195,6 +195,7 @@ def _can_be_dissected(codec: Codec[Any], data: bytes, start: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_request_or_a_wire_error(data: bytes) -> None:
     refusal = _refusal(data)

@@ -131,6 +131,7 @@ def record(delta: int, at: int, key: bytes | None, value: bytes | None, *headers
     return write_records([Record(delta, at, key, value, headers)], base_offset=0, base_timestamp_ms=0)
 
 
+@pytest.mark.slow
 @given(
     delta=st.integers(0, 300),
     at=st.integers(0, 300),
@@ -147,6 +148,7 @@ def test_its_parts_are_those_that_were_written(delta: int, at: int, key: bytes, 
     assert expected == (varint(-1) if value is None else varint(len(value)))
 
 
+@pytest.mark.slow
 @given(prefix=st.binary(max_size=90), partition=st.integers(-(1 << 31), (1 << 31) - 1))
 def test_the_partition_of_a_commit_comes_for_itself(prefix: bytes, partition: int) -> None:
     data = record(1, 2, prefix + partition.to_bytes(4, signed=True), b"value")

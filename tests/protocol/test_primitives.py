@@ -35,6 +35,7 @@ def test_a_varint_has_seven_bits_in_a_byte(number: int, written: str) -> None:
     assert read_varint(bytes.fromhex(written), 0) == (number, len(written) // 2)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**31 - 1), st.binary(max_size=3))
 def test_a_varint_is_read_as_written_wherever_it_stands(number: int, before: bytes) -> None:
     written = varint(number)

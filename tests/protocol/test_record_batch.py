@@ -98,6 +98,7 @@ def test_a_batch_is_the_same_byte_for_byte_when_built_by_hand() -> None:
     assert built == by_hand
 
 
+@pytest.mark.slow
 @given(
     timestamps=st.lists(st.integers(-1, 1 << 42), min_size=1, max_size=5),
     first=st.integers(0, 1 << 40),

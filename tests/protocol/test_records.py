@@ -158,6 +158,7 @@ def test_a_walk_lets_only_pass_what_can_be_read(data: bytes, count: int) -> None
     assert len(list(read_records(data, 0, count, base_offset=0, base_timestamp_ms=0))) == count
 
 
+@pytest.mark.slow
 @given(at=st.integers(0, len(ONE) - 1), byte=st.integers(0, 255))
 def test_a_spoilt_record_is_refused_or_can_be_read(at: int, byte: int) -> None:
     data = ONE[:at] + bytes([byte]) + ONE[at + 1 :]

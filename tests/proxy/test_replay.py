@@ -255,6 +255,7 @@ async def test_transactions_of_a_cluster_that_gave_producer_ids_before_have_no_d
     assert {"Produce", "EndTxn", "Fetch"} <= {step.api for step in found.steps}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.asyncio
 async def test_a_producer_whose_epoch_was_bumped_before_the_recording_has_no_difference(version: int) -> None:

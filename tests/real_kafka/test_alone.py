@@ -49,6 +49,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     return outcomes
 
 
+@pytest.mark.slow
 def test_what_has_passed_is_left_out(run: Run) -> None:
     assert run() == {"passed": 2}
     assert list(alone.notes()) == ["test_it.py::test_of_kafka_alone[kafka]"]
@@ -56,6 +57,7 @@ def test_what_has_passed_is_left_out(run: Run) -> None:
     assert run() == {"passed": 2}
 
 
+@pytest.mark.slow
 def test_what_has_changed_runs_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run()
     monkeypatch.setattr(alone, "digest", lambda: "another one")
@@ -63,6 +65,7 @@ def test_what_has_changed_runs_again(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert run(KAFKA_ALONE="changed") == {"passed": 1, "deselected": 1}
 
 
+@pytest.mark.slow
 def test_what_fails_is_forgotten(run: Run) -> None:
     run()
     assert run(BROKEN="1") == {"passed": 1, "failed": 1}

@@ -53,6 +53,7 @@ def test_without_image_and_registry_one_is_told_how_to_make_an_image() -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_a_daemon_one_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     with pytest.raises(RealKafkaUnavailable, match=r"^no Docker daemon answers \(.*No such file or directory"):

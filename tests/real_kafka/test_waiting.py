@@ -24,6 +24,7 @@ def test_a_port_that_nobody_listens_to_is_not() -> None:
     assert not coordinates(free_port(), 50)
 
 
+@pytest.mark.slow
 def test_a_broker_that_ended_is_not_waited_for() -> None:
     ends = iter([None, "it has exited with 1"])
     with pytest.raises(BrokerFailed, match="it has exited with 1"):

@@ -29,11 +29,13 @@ LARGE_BYTES = 1_000_000
 """A broker sets aside what a frame announces, up to a hundred megabytes: of such frames one at a time is enough for it."""
 
 
+@pytest.mark.slow
 def test_a_case_follows_from_seed_and_number() -> None:
     assert Frames(1, ID).case(7) == Frames(1, ID).case(7)
     assert Frames(1, ID).case(7) != Frames(2, ID).case(7)
 
 
+@pytest.mark.slow
 def test_frames_are_spoiled_and_sound_and_none_creates_thousands_of_partitions() -> None:
     made = Frames(1, ID)
     frames = [frame for number in range(300) for frame in made.case(number).frames]

@@ -102,6 +102,7 @@ async def test_a_refused_commit_is_followed_by_a_rejoin(kafka: Cluster) -> None:
     )  # the refused one, and one before it joined again
 
 
+@pytest.mark.slow
 async def test_the_next_owner_begins_where_the_last_one_ended(cluster: RemoteCluster, app: str, orders: str) -> None:
     """tulios/kafkajs#28 "Commit resolved offsets on group rebalance"
     robinhood/faust#15 "RebalanceInProgressError"

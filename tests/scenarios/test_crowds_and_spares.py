@@ -34,6 +34,7 @@ async def test_a_storm_of_newcomers_is_one_generation(kafka: Cluster) -> None:
     assert len(kafka.trace.of(RebalanceStarted, group="app")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 40})
 async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
@@ -53,6 +54,7 @@ async def test_a_storm_without_patience_still_ends(kafka: Cluster) -> None:
     assert len(frozenset().union(*[member.assigned for member in (a, *crew)])) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.kafka(topics={"orders": 1})
 async def test_a_spare_stays_and_takes_over(kafka: Cluster) -> None:

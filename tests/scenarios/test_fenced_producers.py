@@ -67,6 +67,7 @@ async def test_a_successor_ends_what_was_open(cluster: RemoteCluster, app: str, 
     await reads(cluster, orders, b"whole")
 
 
+@pytest.mark.slow
 async def test_two_with_one_transactional_id_fence_each_other(cluster: RemoteCluster, app: str, orders: str) -> None:
     """spring-projects/spring-kafka#1424 "Remaining records should not be processed after catching ProducerFencedException in
     transactional non batch processing"
@@ -96,6 +97,7 @@ async def test_two_with_one_transactional_id_fence_each_other(cluster: RemoteClu
     assert await committed(cluster, app, (orders, 0)) == 2  # nobody will ever see record 0 again
 
 
+@pytest.mark.slow
 async def test_a_member_of_an_older_generation_commits_nothing(cluster: RemoteCluster, app: str, orders: str) -> None:
     """aio-libs/aiokafka#844 "[QUESTION] Rebalance during transaction breaks exactly-once?"
     apache/kafka#7897 "KAFKA-9365: Add server side change to include consumer group information within transaction commit"
@@ -209,6 +211,7 @@ async def test_a_transaction_without_anything(cluster: RemoteCluster, app: str, 
     await reads(cluster, orders, b"a")
 
 
+@pytest.mark.slow
 @pytest.mark.kafka(topics={"orders": 1}, config=CHECKS_ONCE_A_DAY)
 async def test_a_transactional_id_that_was_idle_for_a_week(kafka: Cluster) -> None:
     """spring-projects/spring-kafka#660 "The producer attempted to use a producer id which is not currently assigned to its

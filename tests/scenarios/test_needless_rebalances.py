@@ -92,6 +92,7 @@ async def test_a_quick_restart_is_one_rebalance_and_a_slow_one_is_two(kafka: Clu
     assert kafka.clock.now_ms() - rebalances.last.at_ms <= 3_000  # one heartbeat
 
 
+@pytest.mark.slow
 async def test_a_dynamic_member_that_restarts_costs_two(cluster: RemoteCluster, app: str, orders: str) -> None:
     """confluentinc/librdkafka#568 "KafkaConsumer: consumer leaving an re-joining quickly pauses all consumers"
 

@@ -210,6 +210,7 @@ async def test_the_younger_of_two_with_one_name_stays(cluster: RemoteCluster, ap
     assert await younger.commit({(orders, 0): 2}) == {(orders, 0): E.NONE}
 
 
+@pytest.mark.slow
 async def test_a_waiting_member_is_fenced(cluster: RemoteCluster, app: str, orders: str) -> None:
     """apache/kafka#6899 "KAFKA-8500: static member rejoin should always update member.id"
 

@@ -67,6 +67,7 @@ def test_lines_are_written_in_order(pipe: Pipe) -> None:
     handler.close()
 
 
+@pytest.mark.slow
 def test_who_writes_never_waits_and_the_reader_is_told_what_is_missing(pipe: Pipe) -> None:
     handler = BackgroundLogHandler(partial(write_all, pipe.writing), max_waiting_bytes=100_000)
     logger = logger_to(handler)

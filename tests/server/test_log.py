@@ -419,6 +419,7 @@ def test_another_group_and_another_error_are_of_another_kind() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_where_every_line_is_of_another_group_the_room_runs_out() -> None:
     seen = Log()
     for number in range(10_000):

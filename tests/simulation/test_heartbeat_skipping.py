@@ -20,11 +20,13 @@ def steps(**of_member: Any) -> tuple[int, int]:
     return quick.steps, whole.steps
 
 
+@pytest.mark.slow
 def test_nearly_all_heartbeats_of_a_quiet_group_are_left_out() -> None:
     quick, whole = steps(session_timeout_ms=6_000, heartbeat_interval_ms=2_000, commit_interval_ms=200_000)
     assert quick < whole / 10
 
 
+@pytest.mark.slow
 def test_a_session_may_be_hardly_longer_than_the_time_between_heartbeats() -> None:
     quick, whole = steps(session_timeout_ms=6_050, heartbeat_interval_ms=6_000, commit_interval_ms=200_000)
     assert quick < whole / 3

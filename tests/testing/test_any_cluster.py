@@ -46,6 +46,7 @@ async def story(kafka: KafkaCluster) -> None:
     await kafka.delete_topic("orders")
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_the_same_steps_in_this_process_and_elsewhere() -> None:
     async with Cluster(clock="manual") as kafka:

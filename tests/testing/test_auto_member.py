@@ -143,6 +143,7 @@ async def test_an_assignor_that_fails_is_told_to_the_user() -> None:
         assert "broken" in str(member.errors[0])
 
 
+@pytest.mark.slow
 async def test_members_on_a_clock_that_runs_act_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Cluster(topics=ORDERS, clock="fast", speed=100.0) as kafka:
         (a,) = await kafka.consumers(1, group="app", topics="orders")

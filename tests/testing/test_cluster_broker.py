@@ -256,6 +256,7 @@ async def test_a_produce_to_several_partitions_is_answered_when_all_are_done() -
         assert (len(topic.partitions), slower.state) == (3, "running")
 
 
+@pytest.mark.slow
 async def test_markers_wait_for_a_partition_that_nobody_leads() -> None:
     async with gc.Cluster(brokers=3, clock="manual", topics={"orders": 1}) as kafka:
         producer = kafka.manual_producer("payments", version=1)
@@ -404,6 +405,7 @@ async def test_of_several_that_wait_those_go_on_whose_records_all_have() -> None
         assert outcome(await second) == ("NONE", 1)
 
 
+@pytest.mark.slow
 async def test_a_transactional_id_is_refused_when_too_few_replicas_are_left() -> None:
     async with trio(lag_ms=1000) as kafka:
         producer = kafka.manual_producer("payments")

@@ -98,6 +98,7 @@ async def test_rules_are_told_with_how_often_they_acted() -> None:
         assert "fail_append NOT_ENOUGH_REPLICAS of group app met 1 append" in part(kafka.report(), "fault rules")
 
 
+@pytest.mark.slow
 async def test_transactions_are_told_with_what_became_of_them(tmp_path: Path) -> None:
     async with Cluster(topics=ORDERS, clock="manual", data_dir=tmp_path) as kafka:
         producer = kafka.manual_producer("billing")

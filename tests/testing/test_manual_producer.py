@@ -32,6 +32,7 @@ async def story(kafka: KafkaCluster, version: int) -> ManualProducer:
     return producer
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 @pytest.mark.parametrize("version", [1, 2])
 async def test_both_generations_of_the_protocol_in_this_process_and_elsewhere(version: int) -> None:
@@ -52,6 +53,7 @@ async def test_both_generations_of_the_protocol_in_this_process_and_elsewhere(ve
         assert (producer.epoch, producer.sequences) == after
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_each_request_goes_to_the_broker_that_is_to_have_it() -> None:
     async with Cluster(topics={"orders": 2}, brokers=3, clock="manual") as kafka:

@@ -207,6 +207,7 @@ async def test_a_leader_that_is_cut_off_from_the_controller_and_knows_no_coordin
         assert str(answer.error_message).endswith("Underlying error: COORDINATOR_NOT_AVAILABLE")
 
 
+@pytest.mark.slow
 async def test_a_coordinator_writes_to_the_log_that_it_leads_whatever_the_leader_that_asks_has_heard_of_it() -> None:
     async with trio() as kafka:
         leader, coordinator, _ = state(kafka).replicas

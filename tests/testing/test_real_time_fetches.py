@@ -15,6 +15,7 @@ from groupcoord.testing.trace import RequestReceived
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.slow
 async def test_a_consumer_consumes_while_time_stands_still() -> None:
     async with Cluster(topics={"orders": 1}, clock="manual") as kafka:
         consumer = aiokafka.AIOKafkaConsumer(

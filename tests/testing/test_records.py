@@ -54,6 +54,7 @@ async def story(kafka: KafkaCluster) -> None:
         await kafka.wait_records("invoices", 9, timeout=0)
 
 
+@pytest.mark.slow
 async def test_the_same_in_this_process_and_elsewhere() -> None:
     async with Cluster(clock="manual") as kafka:
         await story(kafka)

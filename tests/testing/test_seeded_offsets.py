@@ -40,6 +40,7 @@ async def story(kafka: KafkaCluster) -> None:
         await group.delete_offsets(("payouts", 0))
 
 
+@pytest.mark.slow
 async def test_the_same_in_this_process_and_elsewhere() -> None:
     async with Cluster(clock="manual") as kafka:
         await story(kafka)
@@ -47,6 +48,7 @@ async def test_the_same_in_this_process_and_elsewhere() -> None:
         await story(remote)
 
 
+@pytest.mark.slow
 async def test_a_coordinator_elsewhere_that_is_not_ready_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Cluster(topics={"orders": 1}) as kafka, RemoteCluster(kafka.address) as remote:
         kafka.faults.when("OffsetCommit").refuse("COORDINATOR_LOAD_IN_PROGRESS").times(2)

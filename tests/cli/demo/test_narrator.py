@@ -34,6 +34,7 @@ def test_other_groups_are_not_told() -> None:
     assert screen.text == ""
 
 
+@pytest.mark.slow
 def test_it_says_whether_it_wrote_something() -> None:
     for event in life():
         screen = Screen()
