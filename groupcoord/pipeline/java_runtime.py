@@ -70,18 +70,23 @@ def find_java(environment: MutableMapping[str, str] = os.environ) -> JavaRuntime
     raise PipelineError(f"there is no Java{f' in JAVA_HOME={java_home}' if java_home else ''}. {_ADVICE}")
 
 
-def class_archive_options(java: JavaRuntime, command: str, environment: Mapping[str, str] = os.environ) -> str:
+def class_archive_options(
+    java: JavaRuntime, command: str, environment: Mapping[str, str] = os.environ, *, is_quick: bool = False
+) -> str:
     """The options with which ``java`` loads Spark's classes from an archive in the user's cache (``XDG_CACHE_HOME``, or else
     ``~/.cache``), or creates the archive when it exits; empty if the cache is not writable.
 
     There is one archive for each Java, installed PySpark and ``command``, because an archive holds what its first run has
-    loaded: that of ``generate`` lacks a fifth of the classes of ``run``. Java ignores an archive that does not match.
+    loaded: that of ``generate`` lacks a fifth of the classes of ``run``. Java 25 notes there which methods were compiled, too:
+    after a run without C2, as where ``is_quick``, it would compile less with C2, and a long log took a third longer; so that is
+    another archive. Java ignores an archive that does not match.
     """
     home = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
     spark = Path(pyspark.__file__)
     installed = zlib.crc32(f"{spark} {spark.stat().st_mtime_ns}".encode())
     kind = "aot" if java.major >= LINKS_AHEAD_OF_TIME else "jsa"
-    path = Path(home, "groupcoord", f"spark-{pyspark.__version__}-{installed:08x}-java-{java.version}-{command}.{kind}")
+    use = f"{command}-quick" if is_quick else command
+    path = Path(home, "groupcoord", f"spark-{pyspark.__version__}-{installed:08x}-java-{java.version}-{use}.{kind}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -112,7 +112,8 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {}), **(ON_THIS_MACHINE if is_here else {})}
-    if is_local and about is not None and about < QUICK:
+    is_quick = is_local and about is not None and about < QUICK
+    if is_quick:
         settings[JAVA_OPTIONS] = (
             QUICK_JAVA_OPTIONS if DRIVER_MEMORY in conf else f"{QUICK_JAVA_OPTIONS} {QUICK_JAVA_MEMORY}"
         )
@@ -134,7 +135,9 @@ def session(
             settings[JAVA_OPTIONS] += f" -Dlog4j2.configurationFile={quiet}"
         if is_local and java is not None and JAVA_OPTIONS not in conf:
             # Java would print its messages about the archive on stdout.
-            settings[JAVA_OPTIONS] += f" {class_archive_options(java, command)}{'' if is_verbose else ' -Xlog:disable'}"
+            settings[JAVA_OPTIONS] += (
+                f" {class_archive_options(java, command, is_quick=is_quick)}{'' if is_verbose else ' -Xlog:disable'}"
+            )
         said = Path(folder) / "stderr.txt"
         is_silent = not is_verbose and not is_submitted
         try:

@@ -85,6 +85,7 @@ def test_spark_s_classes_are_in_an_archive_that_the_first_run_leaves_behind(
     assert other.startswith("-Xshare:auto -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile=")
     assert str(archive) not in other
     assert str(archive) not in class_archive_options(java, "watch", environment), "it needs other classes"
+    assert str(archive) not in class_archive_options(java, "run", environment, is_quick=True), "others were compiled"
 
 
 @pytest.mark.parametrize("cache", ["/dev/null", "a place with spaces"])
