@@ -23,6 +23,7 @@ from groupcoord.protocol.batches.record_batch import (
     BatchHeader,
     attributes_of,
     checksum_matches,
+    compression_of,
     iter_batch_extents,
     read_header,
     rebuild_batch,
@@ -98,7 +99,8 @@ class StampedBatch(NamedTuple):
 
 
 def check_format(records: bytes, version: int) -> BatchExtent:
-    """The one batch in ``records``: a Produce of ``version`` may carry exactly one, of magic 2. Raises BatchError.
+    """The one batch in ``records``: a Produce of ``version`` may carry exactly one, of magic 2. Raises BatchError; with
+    UNKNOWN_SERVER_ERROR for an unknown compression type, which is looked at in old versions only.
 
     Source: ``ProduceRequest.validateRecords``.
     """
@@ -114,7 +116,7 @@ def check_format(records: bytes, version: int) -> BatchExtent:
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {version} are only allowed to contain record batches with magic version 2",
         )
-    if version < ZSTD_FROM and attributes_of(records, first) & COMPRESSION_MASK == Compression.ZSTD:
+    if version < ZSTD_FROM and compression_of(attributes_of(records, first)) == Compression.ZSTD:
         raise BatchError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {version} are not allowed to use ZStandard compression",

@@ -247,9 +247,12 @@ class PartitionLog:
         header = read_header(batch)
         self._check_own_size(header)
         self._make_room(header, now_ms)
-        self.producers.check_marker(marker)
-        self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
-        self.producers.end_transaction(marker, offset, now_ms)
+        if header.has_producer_id:
+            self.producers.check_marker(marker)
+            self._store(batch, header, now_ms, self.producers.aborted_by(marker, offset))
+            self.producers.end_transaction(marker, offset, now_ms)
+        else:
+            self._store(batch, header, now_ms)
         self.producers.replicated(self.high_watermark)
         time_ms = now_ms if append_time else NO_TIMESTAMP
         return LogAppendInfo(offset, offset, time_ms, self.log_start_offset, duplicate=False)

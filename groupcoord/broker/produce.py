@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from groupcoord.broker.broker import Broker
 from groupcoord.broker.log_segment import INLINE_BYTES
-from groupcoord.broker.log_validator import ZSTD_FROM, CheckedBatch, LogValidator, RecordValidationError, check_format
+from groupcoord.broker.log_validator import CheckedBatch, LogValidator, RecordValidationError, check_format
 from groupcoord.broker.partition_log import PartitionLog
 from groupcoord.broker.producer_state_manager import VerificationState
 from groupcoord.broker.topic_names import INTERNAL
@@ -31,7 +31,6 @@ from groupcoord.protocol.apis.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from groupcoord.protocol.batches.compression import Compression
 from groupcoord.protocol.batches.record_batch import (
     ATTRIBUTES_BYTE,
     COMPRESSION_MASK,
@@ -460,11 +459,11 @@ def _sorted_out(broker: Broker, call: Call, batches: _Batches) -> tuple[_Logs, _
         try:
             batch = check_format(records, call.version)
         except BatchError as problem:
+            if problem.error == ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise _RefusedError(problem.error) from problem
             malformed[target] = _failed(target, problem.error)
             continue
-        if batch.size < UP_TO_PRODUCER_ID_BYTES or (
-            call.version < ZSTD_FROM and attributes_of(records, batch) & COMPRESSION_MASK > Compression.ZSTD
-        ):
+        if batch.size < UP_TO_PRODUCER_ID_BYTES:
             raise _RefusedError(ErrorCode.UNKNOWN_SERVER_ERROR)
         good[target] = broker.log_here(call, topic, target.partition), records
         without_records.discard(target)

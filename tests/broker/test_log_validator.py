@@ -67,6 +67,13 @@ class TestFormat:
             check_format(data, 6)
         assert refusal.value.error == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
+    def test_an_unknown_compression_is_looked_at_before_version_7_and_before_what_follows(self) -> None:
+        data = patched(batch(b"x"), attributes=5) + bytes(30)
+        for version, error in ((6, ErrorCode.UNKNOWN_SERVER_ERROR), (7, ErrorCode.CORRUPT_MESSAGE)):
+            with pytest.raises(BatchError) as refusal:
+                check_format(data, version)
+            assert refusal.value.error == error
+
     def test_other_compressions_are_older(self) -> None:
         check_format(batch(b"x", attributes=Compression.GZIP), 3)
 

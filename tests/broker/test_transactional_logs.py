@@ -131,6 +131,11 @@ class TestMarkers:
         assert refused(made, end(epoch=1, coordinator=4)) == ErrorCode.INVALID_PRODUCER_EPOCH
         assert refused(made, end(epoch=2, coordinator=3)) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
+    def test_of_an_id_that_no_producer_has_nothing_is_kept(self) -> None:
+        made = log(end(producer=-2), end(producer=-2, epoch=5), end(producer=-2))
+        assert made.log_end_offset == 3
+        assert not len(made.producers)
+
     def test_if_it_cannot_be_stored_the_transaction_stays_open(self) -> None:
         class FullDisk(LogBackend):
             def append(self, *_arguments: object) -> None:

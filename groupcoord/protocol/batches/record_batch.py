@@ -121,11 +121,7 @@ class BatchHeader(NamedTuple):
     @property
     def compression(self) -> Compression:
         """The compression type. Raises BatchError for an unknown one."""
-        try:
-            return Compression(self.attributes & COMPRESSION_MASK)
-        except ValueError:
-            number = self.attributes & COMPRESSION_MASK
-            raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression type id: {number}") from None
+        return compression_of(self.attributes)
 
     @property
     def log_append_time(self) -> bool:
@@ -261,6 +257,15 @@ def attributes_of(data: Buffer, batch: BatchExtent) -> int:
     """The attributes of ``batch`` of magic 2, which every batch is long enough to have."""
     attributes: int = _INT16.unpack_from(data, batch.position + _ATTRIBUTES_POSITION)[0]
     return attributes
+
+
+def compression_of(attributes: int) -> Compression:
+    """The compression type in the attributes of a batch. Raises BatchError for an unknown one."""
+    number = attributes & COMPRESSION_MASK
+    try:
+        return Compression(number)
+    except ValueError:
+        raise BatchError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression type id: {number}") from None
 
 
 @cache
