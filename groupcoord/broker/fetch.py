@@ -41,6 +41,7 @@ _FUTURE_REPLICA = -3  # a broker that moves a replica to another of its log dire
 _NO_DIVERGENCE = EpochEndOffset()
 _NO_LEADER = LeaderIdAndEpoch()
 _FROM_FOLLOWERS_SINCE = 11  # KIP-392
+_DIVERGENCE_SINCE = 12  # KIP-595
 _LEADER_SINCE = 16  # KIP-951
 COPIED_BYTES = 65_536
 """Record data up to this size is copied into the response; larger data is referenced in the segment until it is sent."""
@@ -77,8 +78,12 @@ def _replica_id(request: FetchRequest) -> int:
     return request.replica_id if request.replica_id != -1 else request.replica_state.replica_id
 
 
-class _NamelessTopicError(Exception):
-    """Another topic follows one with neither id nor name. Kafka compares the two, and throws."""
+class _UnwritableError(Exception):
+    """Kafka throws while it makes or writes this response, and refuses the request with ``error``."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class _PartitionRead(NamedTuple):
@@ -169,12 +174,12 @@ class _Fetch:
     def _answer_now(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
         try:
             self._respond(ctx, results)
-        except _NamelessTopicError:
-            ctx.reply(self._call, _refused(self._call, self._request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        except _UnwritableError as problem:
+            ctx.reply(self._call, _refused(self._call, self._request, problem.error))
 
     def _answer(self, ctx: HandlerContext) -> None:
         """The wait is over: read and reply. Where Kafka throws at this point it never replies."""
-        with suppress(_NamelessTopicError):
+        with suppress(_UnwritableError):
             self._respond(ctx, self._read_all())
 
     # --- reading
@@ -259,7 +264,7 @@ class _Fetch:
     # --- responding
 
     def _respond(self, ctx: HandlerContext, results: list[_PartitionRead]) -> None:
-        """Raises _NamelessTopicError."""
+        """Raises _UnwritableError."""
         copies = sum(result.length for result in results) <= COPIED_BYTES
         answers = {result.fetched: self._partition_data(result, copies=copies) for result in results} | self._unknown
         error, session_id, selected = self._context.conclude(answers, ctx.now_ms)
@@ -267,7 +272,9 @@ class _Fetch:
         groups: list[tuple[TopicIdPartition, list[PartitionData]]] = []
         for fetched, data in selected.items():
             if groups and groups[-1][0][:2] == (None, None):
-                raise _NamelessTopicError
+                raise _UnwritableError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka compares the names of the two
+            if self._call.version < _DIVERGENCE_SINCE and data.diverging_epoch != _NO_DIVERGENCE:
+                raise _UnwritableError(ErrorCode.UNSUPPORTED_VERSION)  # a newer request has added it to the session
             if groups and groups[-1][0][:2] == fetched[:2]:
                 groups[-1][1].append(data)
             else:

@@ -342,6 +342,13 @@ class TestSessions:
         response = plane.fetch(session_id=session, session_epoch=2)
         assert [(data.partition_index, offsets(data)) for data in partitions(response)] == [(2, [0])]
 
+    def test_an_older_version_has_no_place_for_where_histories_part(self, plane: DataPlane) -> None:
+        request = reading("orders", wanting(9, last_fetched_epoch=0), wanting(0, 1))
+        session = plane.fetch(request, version=12, session_epoch=0).session_id
+        response = plane.fetch(reading("orders", wanting(0, 1)), version=11, session_id=session, session_epoch=1)
+        assert (response.error_code, response.session_id) == (ErrorCode.UNSUPPORTED_VERSION, session)
+        assert errors(response) == [(1, ErrorCode.UNSUPPORTED_VERSION)]
+
     def test_a_session_forgets_what_it_is_told_to(self, plane: DataPlane) -> None:
         for version in (12, 13):
             session = self.start(plane, 0, 1, version=version)
