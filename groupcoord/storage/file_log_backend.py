@@ -212,7 +212,10 @@ class FileLogBackend(LogBackend):
             self._host.failed(error, undone=True)  # a lack of descriptors is found before anything is deleted
 
     def start_moved(self, log: LogState) -> None:
-        """Write the advanced log start offset at once, because its segment may stay. Raises BatchError."""
+        """Write the advanced log start offset at once, because its segment may stay. Raises BatchError.
+
+        Deviation (after-a-kill): see storage/log_loader.py
+        """
         self.log_start_offset = log.log_start_offset
         self._host.starts_changed(self)
 

@@ -246,10 +246,11 @@ class LogLoader:
             flushed = self._clean or (behind is not None and behind <= self._recovery_point)
             if flushed and self._is_in_order(segment, last=behind is None):
                 continue
-            # Deviation (damaged-segments): after a kill Kafka checks the whole segment of the recovery point. If old records
-            # are damaged, it truncates everything after them, including acknowledged records. Here the check begins at the
+            # Deviation (after-a-kill): after a kill Kafka checks the whole segment of the recovery point. If old records are
+            # damaged, it truncates everything after them, including acknowledged records. Here the check begins at the
             # recovery point, so records after damaged flushed ones are kept. After a clean shutdown Kafka trusts the files;
-            # here an unreadable tail is truncated, so that no record is appended and acknowledged after it.
+            # here an unreadable tail is truncated, so that no record is appended and acknowledged after it. A DeleteRecords
+            # that was acknowledged outlasts a kill; Kafka forgets those of the last minute.
             known = NO_OFFSET if flushed else segment.known_offset()
             fault = segment.rebuild(0 if flushed or segment.path in self._suspects else self._recovery_point)
             if fault is None:

@@ -173,7 +173,7 @@ def damaged_early(folder: Path, *, at: int = 8) -> Path:
 
 
 def test_damage_to_old_records_does_not_cost_those_that_are_appended(folder: Path) -> None:
-    """Deviation (damaged-segments)."""
+    """Deviation (after-a-kill)."""
     path = damaged_early(folder)
     life = Life(folder.parent)
     assert life.storage.findings == []

@@ -26,6 +26,7 @@ from tests.storage.faults import failing
 
 @pytest.mark.parametrize("end", [Life.end, Life.kill])
 def test_everything_is_there_again(tmp_path: Path, end: object) -> None:
+    """Deviation (after-a-kill)."""
     life = Life(tmp_path)
     filled(life.topic("orders", 2, retention_ms=-1, internal_segment_bytes=400), 9, size=50)
     filled(life.log("orders", 1), 2)
