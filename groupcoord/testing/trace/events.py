@@ -2,13 +2,13 @@
 appended records."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from groupcoord.client.member.member_events import MemberEvent
 from groupcoord.core.events import Event, event_class
+from groupcoord.did_you_mean import did_you_mean
 
 Detail = str | int | bool | None | tuple["Detail", ...]
 """The value of a detail of a request or response: a JSON scalar, or a tuple of such values."""
@@ -319,15 +319,14 @@ class TraceEntry:
 
 
 def check_fields(kind: type[Event], names: Sequence[str]) -> None:
-    """Raises TypeError, which suggests similar names, if no event of ``kind`` has a field of one of ``names``."""
+    """Raises TypeError, which suggests a similar name, if no event of ``kind`` has a field of one of ``names``."""
     if not (isinstance(kind, type) and issubclass(kind, Event)):
         raise TypeError(f"{kind!r} is not a type of events, such as events.MemberRemoved")
     known = sorted(_fields(kind))
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise TypeError(f"{kind.__name__} has no field {name!r}{hint} It has {', '.join(known)}.")
+            hint = did_you_mean(name, known, otherwise=f"there are {', '.join(known)}")
+            raise TypeError(f"{kind.__name__} has no field {name!r}; {hint}")
 
 
 def _fields(kind: type[Event]) -> set[str]:

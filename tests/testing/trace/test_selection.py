@@ -130,11 +130,9 @@ def test_an_event_that_has_no_such_field_does_not_fit() -> None:
 
 def test_an_unknown_field_is_answered_with_the_nearest() -> None:
     known = "at_ms, cause, generation, group, origin, target"
-    with pytest.raises(
-        TypeError, match=re.escape(f"StateChanged has no field 'grop'; did you mean group? It has {known}.")
-    ):
+    with pytest.raises(TypeError, match=re.escape("StateChanged has no field 'grop'; did you mean group?")):
         trace().of(StateChanged, grop="g")
-    with pytest.raises(TypeError, match=re.escape(f"StateChanged has no field 'zzz'. It has {known}.")):
+    with pytest.raises(TypeError, match=re.escape(f"StateChanged has no field 'zzz'; there are {known}")):
         trace().of(StateChanged, zzz=1)
 
 
