@@ -151,7 +151,7 @@ def _group(coordinator: GroupCoordinator, group_id: str) -> tuple[RuntimeShard, 
         raise ValueError(refusal.message) from refusal
     group = shard.machine.groups.get(group_id)
     if not isinstance(group, ClassicGroup | ConsumerGroup):
-        known = ", ".join(repr(name) for other in coordinator.shards for name in other.machine.groups) or "none"
+        known = ", ".join(repr(name) for machine in coordinator.runtime.machines() for name in machine.groups) or "none"
         raise ValueError(f"there is no group {group_id!r}; groups: {known}")
     return shard, group
 
@@ -169,7 +169,7 @@ def abort_transaction(coordinator: TransactionCoordinator, ctx: HandlerContext, 
             raise ValueError(refusal.message) from refusal
     metadata = shard.machine.transactions.get(transactional_id)
     if metadata is None:
-        names = (repr(name) for other in coordinator.shards for name in other.machine.transactions)
+        names = (repr(name) for machine in coordinator.runtime.machines() for name in machine.transactions)
         known = ", ".join(sorted(names)) or "none; a producer has to be initialised with one first"
         raise ValueError(f"there is no transactional id {transactional_id!r}; transactional ids: {known}")
     state = metadata.data.state

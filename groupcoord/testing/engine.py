@@ -378,13 +378,11 @@ class Engine:
 
     def group_names(self) -> list[str]:
         """The names of all groups that exist, in order."""
-        shards = self.core.coordinator.shards
-        return sorted(name for shard in shards if not shard.is_empty for name in shard.machine.groups)
+        return sorted(name for machine in self.core.coordinator.runtime.machines() for name in machine.groups)
 
     def transactional_ids(self) -> list[str]:
         """All transactional ids that exist, in order."""
-        shards = self.core.transactions.shards
-        return sorted(name for shard in shards if not shard.is_empty for name in shard.machine.transactions)
+        return sorted(name for machine in self.core.transactions.runtime.machines() for name in machine.transactions)
 
     def partition_counts(self) -> dict[str, int]:
         """The topics that exist, with their numbers of partitions."""

@@ -31,9 +31,8 @@ class Watch:
         """Raises AssertionError if something is not as it always is."""
         groups = [
             group
-            for shard in world.coordinator.shards
-            if not shard.is_empty
-            for group in shard.machine.groups.values()
+            for machine in world.coordinator.runtime.machines()
+            for group in machine.groups.values()
             if isinstance(group, ClassicGroup)
         ]
         for group in groups:
@@ -108,7 +107,7 @@ class Watch:
 
 def consumer_groups(world: "World") -> list[ConsumerGroup]:
     """All of them."""
-    machines = [shard.machine for shard in world.coordinator.shards if not shard.is_empty]
+    machines = world.coordinator.runtime.machines()
     return [group for machine in machines for group in machine.groups.values() if isinstance(group, ConsumerGroup)]
 
 

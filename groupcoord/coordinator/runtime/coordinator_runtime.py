@@ -1,6 +1,6 @@
 """CoordinatorRuntime: the shards of one coordinator's topic; looks them up by key, flushes, loads and unloads them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Generic
 
@@ -42,6 +42,10 @@ class CoordinatorRuntime(Generic[M]):
     def shard_of(self, key: str) -> Shard[M]:
         """The shard of ``key``, by its hash."""
         return self.shards[partition_for(key, len(self.shards))]
+
+    def machines(self) -> Iterator[M]:
+        """The state machines that may have state, without creating those of partitions that never had any."""
+        return (shard.machine for shard in self.shards if not shard.is_empty)
 
     # --- appends
 
