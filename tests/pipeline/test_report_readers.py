@@ -114,6 +114,7 @@ QUESTIONS: dict[str, Callable[[ArrowTableReader], Any]] = {
         2,
         of_each="topic",
     ),
+    "number of rows": lambda reader: reader.totals("lag", [], [Aggregate("n", "count")], "", 1),
     "total": lambda reader: reader.totals("lag", [], [Aggregate("n", "count"), Aggregate("sum", "sum", "lag")], "", 1),
     "total of nothing": lambda reader: reader.totals(
         "storms", [], [Aggregate("n", "count"), Aggregate("last", "max", "to"), Aggregate("sum", "sum", "moved")], "", 1

@@ -78,7 +78,9 @@ def spark_scan(spark: SparkSession, root: str) -> Scan:
         frame: DataFrame = spark.read.schema(TABLES[table].ddl).parquet(f"{root}/{table}")
         for column, values in among.items():
             frame = frame.where(F.col(f"`{column}`").isin(sorted(values)))
-        chosen = [column for column in TABLES[table].columns if column.name in columns]
+        # One column at least: a batch of Arrow has no rows once it has no columns.
+        wanted = columns or TABLES[table].names[:1]
+        chosen = [column for column in TABLES[table].columns if column.name in wanted]
         nothing = _in_milliseconds(arrow_schema(tuple(chosen)).empty_table())
         answer = from_arrow_schema(partial(nothing).schema)
         found = frame.select(*(F.col(f"`{column.name}`") for column in chosen)).mapInArrow(work, answer).toArrow()
