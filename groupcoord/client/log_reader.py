@@ -122,6 +122,26 @@ class LogReader:
         """The offset of each of ``wanted`` at EARLIEST or LATEST; partitions that do not exist are left out."""
         return self._retry(lambda: self._offsets(sorted(wanted), timestamp))
 
+    def known_offsets(self, wanted: Collection[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """``offsets`` without those that no broker tells: their partition has no leader, or this client may not describe it.
+        What may be told later is asked for three times."""
+        found: dict[TopicPartition, int] = {}
+        left = sorted(wanted)
+        for pause_s in (_FIRST_PAUSE_S, 2 * _FIRST_PAUSE_S, None):
+            told, refused = self._runner.run(self._ask_offsets(left, timestamp))
+            found |= told
+            left = [partition for partition, code in refused.items() if code.retriable]
+            if not left or pause_s is None:
+                break
+            self._cluster.topics.clear()  # the leaders may have moved
+            self._sleep(pause_s)
+        return found
+
+    def all_partitions(self) -> set[TopicPartition]:
+        """The partitions of all topics that this client may describe."""
+        self._runner.run(self._cluster.refresh(None))
+        return {(topic, number) for topic, known in self._cluster.topics.items() for number in known.partitions}
+
     def fetch(self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0) -> FetchedBatches:
         """Whole batches from ``offset`` on, of which the first may begin before it; none at the end of the log.
 
@@ -186,22 +206,39 @@ class LogReader:
         return leader.leader
 
     async def _offsets(self, wanted: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        await self._refresh({topic for topic, _ in wanted})
+        found, refused = await self._ask_offsets(wanted, timestamp)
+        for (topic, number), code in refused.items():
+            raise BrokerError(code, f"{topic}-{number}")
+        return found
+
+    async def _ask_offsets(
+        self, wanted: Sequence[TopicPartition], timestamp: int
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ErrorCode]]:
+        """The offsets of those of ``wanted`` that exist, and the errors of those that have none."""
+        await self._cluster.refresh({topic for topic, _ in wanted})
         by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
-        for topic, number in wanted:
-            known = self._cluster.topics.get(topic)
-            if known is not None and number in known.partitions:
-                asked = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
-                leader = await self._leader((topic, number))
-                by_leader.setdefault(leader, {}).setdefault(topic, []).append(asked)
         found: dict[TopicPartition, int] = {}
-        for leader, topics in by_leader.items():
-            answer = await ask_leader(self._cluster, leader, topics, self._isolation_level)
+        refused: dict[TopicPartition, ErrorCode] = {}
+        for topic, number in wanted:
+            code = self._cluster.topic_errors.get(topic, ErrorCode.NONE)
+            if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                refused[topic, number] = code
+            elif topic not in self._cluster.topics or number not in self._cluster.topics[topic].partitions:
+                continue
+            elif (leader := self._cluster.leader_of((topic, number))) is None:
+                refused[topic, number] = ErrorCode.LEADER_NOT_AVAILABLE
+            else:
+                asked = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
+                by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(asked)
+        for broker, topics in by_leader.items():
+            answer = await ask_leader(self._cluster, broker, topics, self._isolation_level)
             for of_topic in answer.topics:
                 for each in of_topic.partitions:
-                    _check(each.error_code, f"{of_topic.name}-{each.partition_index}")
-                    found[of_topic.name, each.partition_index] = each.offset
-        return found
+                    if each.error_code:
+                        refused[of_topic.name, each.partition_index] = ErrorCode(each.error_code)
+                    else:
+                        found[of_topic.name, each.partition_index] = each.offset
+        return found, refused
 
     async def _fetch(self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int) -> FetchedBatches:
         leader, (topic, number) = await self._leader(partition), partition

@@ -28,6 +28,11 @@ from groupcoord.protocol.apis.describe_producers import (
     TopicResponse,
 )
 from groupcoord.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
+from groupcoord.protocol.apis.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from groupcoord.protocol.apis.list_transactions import ListTransactionsResponse, TransactionState
 from groupcoord.protocol.batches.record_batch import (
     EndTransactionMarker,
@@ -162,6 +167,42 @@ def test_a_leader_that_is_missing_is_waited_for(
     with pytest.raises(BrokerError, match="orders-1: LEADER_NOT_AVAILABLE"):
         reader.fetch(P, 0, 1000)
     assert pauses == [0.1, 0.2]
+
+
+def test_what_nobody_tells_is_left_out_if_that_is_asked_for(
+    reader: LogReader, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One partition is denied, one has no leader, the leader of another has moved, and only one can be told."""
+    assert reader.all_partitions() >= {("orders", 0), P}
+    asked: list[list[int]] = []
+
+    async def refresh(cluster: NetworkClient, topics: set[str]) -> None:
+        cluster.topic_errors = {"secret": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        leaders = {0: PartitionLeader(1, 0, ()), 1: PartitionLeader(-1, 0, ()), 2: PartitionLeader(1, 0, ())}
+        cluster.topics["orders"] = TopicMetadata(None, leaders)
+
+    async def request_of(
+        _cluster: NetworkClient, _broker: int, request: Any, *_: Any, **__: Any
+    ) -> ListOffsetsResponse:
+        numbers = [each.partition_index for each in request.topics[0].partitions]
+        asked.append(numbers)
+        moved = {2: ErrorCode.NOT_LEADER_OR_FOLLOWER} if len(asked) < 3 else {}
+        told = tuple(
+            ListOffsetsPartitionResponse(partition_index=number, offset=5, error_code=moved.get(number, 0))
+            for number in numbers
+        )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=told),))
+
+    monkeypatch.setattr(NetworkClient, "refresh", refresh)
+    monkeypatch.setattr(NetworkClient, "request_of", request_of)
+    wanted = [("orders", number) for number in range(4)] + [("secret", 0), ("nowhere", 0)]
+    assert reader.known_offsets(wanted, LATEST) == {("orders", 0): 5, ("orders", 2): 5}
+    assert asked == [[0, 2], [2], [2]]
+    assert pauses == [0.1, 0.2]
+    assert reader.known_offsets([("orders", 0), ("secret", 0)], LATEST) == {("orders", 0): 5}
+    assert pauses == [0.1, 0.2]  # what is denied is not asked for again
+    with pytest.raises(BrokerError, match="secret-0: TOPIC_AUTHORIZATION_FAILED"):
+        reader.offsets([("orders", 0), ("secret", 0)], LATEST)
 
 
 def test_open_transactions_are_told_the_first_to_begin_first(

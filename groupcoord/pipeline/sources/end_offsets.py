@@ -6,6 +6,7 @@ Kafka has no request for the timestamp of an offset: each one costs a Fetch, so 
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,33 @@ _ASKED = {"unread", "open_transaction"}
 """The columns that only a cluster can provide."""
 
 
-def ends_of_cluster(current: DataFrame, options: Mapping[str, str], now_ms: int) -> DataFrame:
+@dataclass(frozen=True)
+class EarlierEnds:
+    """The end offsets of partitions at an earlier time. ``has_others``: may the other partitions get their end of now?"""
+
+    ends: Mapping[tuple[str, int], int]
+    has_others: bool
+
+
+def ends_of_cluster(
+    current: DataFrame, options: Mapping[str, str], now_ms: int, earlier: EarlierEnds | None = None
+) -> DataFrame:
     """Ask the cluster for END_OFFSETS of the partitions in ``current`` (``topic``, ``partition``, ``committed_offset``).
-    Partitions that do not exist have no row."""
+    Partitions that do not exist, or of which no broker tells the end, have no row. With ``earlier``, ``now_ms`` is the time of
+    these ends."""
     places = current.groupBy("topic", "partition").agg(F.collect_set("committed_offset").alias("committed"))
-    return places.coalesce(1).mapInArrow(_asking(options, now_ms), END_OFFSETS.ddl)
+    return places.coalesce(1).mapInArrow(_asking(options, now_ms, earlier), END_OFFSETS.ddl)
 
 
-def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def latest_ends(places: set[tuple[str, int]] | None, options: Mapping[str, str]) -> dict[tuple[str, int], int]:
+    """The ends of ``places`` (None: of all partitions), without those that do not exist or that no broker tells."""
+    with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
+        return cluster.known_offsets(cluster.all_partitions() if places is None else places, LATEST)
+
+
+def _asking(
+    options: Mapping[str, str], now_ms: int, earlier: EarlierEnds | None = None
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
         rows: list[dict[str, Any]] = []
         committed: dict[tuple[str, int], list[int]] = {}
@@ -46,7 +66,8 @@ def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]]
                 topics, partitions, offsets = (column.to_pylist() for column in batch.columns)
                 wanted = set(zip(topics, partitions, strict=True))
                 committed |= zip(zip(topics, partitions, strict=True), offsets, strict=True)
-                starts, ends = cluster.offsets(wanted, EARLIEST), cluster.offsets(wanted, LATEST)
+                starts = cluster.known_offsets(wanted, EARLIEST)
+                ends = _as_of(earlier, cluster.known_offsets(wanted, LATEST))
                 held_up = kafka_source.held_up_partitions(options, ends)
                 rows += [
                     {
@@ -64,6 +85,17 @@ def _asking(options: Mapping[str, str], now_ms: int) -> Callable[[Iterator[Any]]
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
 
     return ask
+
+
+def _as_of(earlier: EarlierEnds | None, ends: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+    """The ends of now as they were at the time of ``earlier``; a topic that was made anew since then may end before that."""
+    if earlier is None:
+        return ends
+    return {
+        place: min(end, earlier.ends.get(place, end))
+        for place, end in ends.items()
+        if earlier.has_others or place in earlier.ends
+    }
 
 
 def fetch_first_unread(

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from groupcoord.client.log_reader import READ_UNCOMMITTED
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
 from groupcoord.pipeline.sources import jsonl_source, kafka_source, spark_kafka_source
-from groupcoord.pipeline.sources.end_offsets import ends_of_cluster
+from groupcoord.pipeline.sources.end_offsets import EarlierEnds, ends_of_cluster, latest_ends
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
     PIECE_BYTES,
@@ -123,7 +123,9 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     about = sum(part.end - part.start for part in parts)
     with ClusterReader(asked) as cluster:
         retention_ms = cluster.offsets_retention_ms()
-    ends = partial(ends_of_cluster, options=asked, now_ms=now_ms)
+    # What groups commit later is not in the parts: the log may be read for minutes, while topics grow.
+    earlier = EarlierEnds(latest_ends(None, asked), has_others=False)
+    ends = partial(ends_of_cluster, options=asked, now_ms=now_ms, earlier=earlier)
 
     def survey(spark: SparkSession) -> SourcePlan:
         hidden = spark.sparkContext.accumulator({}, _MergedCounts())
@@ -251,7 +253,8 @@ class StreamSource:
     - ``load``: gives LOG as a streaming DataFrame. ``topic`` is the topic of the log.
     - ``positions``: the next offset of each partition of the log, from the text of the offsets in Spark's checkpoint.
     - ``bounds``: asks the cluster for the first offset and the end of each partition of the log; None if it cannot be asked.
-    - ``ends``: asks the cluster for END_OFFSETS, given CURRENT_OFFSETS and the time in ms; None if it cannot be asked.
+    - ``ends``: asks the cluster for END_OFFSETS, given CURRENT_OFFSETS, the time in ms, and ends that were asked for at that
+      time; None if it cannot be asked. ``latest_ends`` asks for the ends of these (None: all) partitions.
     - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
     """
 
@@ -261,7 +264,8 @@ class StreamSource:
     load: Callable[[SparkSession], DataFrame]
     positions: Callable[[str], Positions]
     bounds: Callable[[], kafka_source.Bounds] | None = None
-    ends: Callable[[DataFrame, int], DataFrame] | None = None
+    ends: Callable[[DataFrame, int, EarlierEnds | None], DataFrame] | None = None
+    latest_ends: Callable[[set[tuple[str, int]] | None], dict[tuple[str, int], int]] | None = None
     offsets_retention_ms: int | None = None
 
 
@@ -293,7 +297,8 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
         load=load,
         positions=json.loads,
         bounds=partial(kafka_source.bounds, asked, READ_UNCOMMITTED),
-        ends=lambda wanted, now_ms: ends_of_cluster(wanted, asked, now_ms),
+        ends=lambda wanted, now_ms, earlier: ends_of_cluster(wanted, asked, now_ms, earlier),
+        latest_ends=partial(latest_ends, options=asked),
         offsets_retention_ms=retention_ms,
     )
 

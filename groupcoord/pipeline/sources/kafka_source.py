@@ -130,6 +130,16 @@ class ClusterReader:
         with _pipeline_errors():
             return self._log.offsets(wanted, when)
 
+    def known_offsets(self, wanted: set[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
+        """``offsets``, of which those are left out, too, that no broker tells: without a leader, or if that is not allowed."""
+        with _pipeline_errors():
+            return self._log.known_offsets(wanted, when)
+
+    def all_partitions(self) -> set[tuple[str, int]]:
+        """The partitions of all topics that may be described."""
+        with _pipeline_errors():
+            return self._log.all_partitions()
+
     def open_transactions(self, topic: str, partition: int) -> list[OpenTransaction]:
         """The open transactions of a partition, ordered by first offset (DescribeProducers); empty before Kafka 2.8."""
         with _pipeline_errors():
@@ -369,7 +379,7 @@ def held_up_partitions(
     """The partitions of ``ends`` whose last stable offset is below their end, each with the fields of ``open_transaction`` of
     END_OFFSETS."""
     with ClusterReader(options) as committed, ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
-        stable = committed.offsets(set(ends), LATEST)
+        stable = committed.known_offsets(set(ends), LATEST)
         held_up = {
             place: {"stable_offset": stable[place], **_oldest_open_transaction(cluster, place)}
             for place in sorted(ends)

@@ -51,6 +51,7 @@ from groupcoord.pipeline.schemas import (
     TableSchema,
     table_schema,
 )
+from groupcoord.pipeline.sources.end_offsets import EarlierEnds
 from groupcoord.pipeline.sources.factory import Positions, StreamSource
 from groupcoord.pipeline.spark_session import FOR_SMALL, SMALL
 from groupcoord.pipeline.tables import current_state
@@ -163,7 +164,7 @@ class BatchWriter:
                 self.manifest = self.output.commit(step.manifest(now))
                 self._has_open_transactions = has_open_transactions
                 self.output.tidy()
-            self._tell_all(now, behind=_behind(ends, self.manifest.positions))
+            self._tell_all(now, read_until=now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
 
     def close(self) -> None:
@@ -172,10 +173,11 @@ class BatchWriter:
             self._is_closed = True
 
     def _take(self, records: DataFrame, batch: int) -> None:
-        began = time.monotonic()
+        began, began_at = time.monotonic(), self.now()
         spark = records.sparkSession
         _fit(spark, 0)
         self.output.use(spark)
+        first_log_ends, first_ends = self._log_ends(), self._known_ends()
         decoded = records.mapInArrow(split_batches, SPLIT.ddl).persist()
         try:
             commits, others = _counted(decoded)
@@ -189,9 +191,14 @@ class BatchWriter:
                 step.grow(rows, SOURCE_WARNINGS, batch, len(warnings))
             if self.manifest.batch == NONE:
                 step.begin_tables(batch)
-            now = self.now()
-            ends = self._log_ends()
-            lag = step.lag(self.stream, now, partitions_behind(ends or {}, positions, commits + others))
+            counted, log_ends = commits + others, self._log_ends()
+            left = partitions_behind(log_ends or {}, positions, counted)
+            if first_ends is None:
+                now, earlier, behind_in = self.now(), None, left
+            else:  # what the batch has is compared with the ends of when it began, however long it took since then
+                now, earlier = began_at, EarlierEnds(first_ends, has_others=not left)
+                behind_in = partitions_behind(first_log_ends or {}, positions, counted)
+            lag = step.lag(self.stream, now, behind_in, earlier)
             has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
@@ -210,16 +217,16 @@ class BatchWriter:
         self.is_resumed = False
         self.warnings.clear()
         self.last = time.monotonic()
-        behind, took_s = _behind(ends, positions), self.last - began
+        behind, took_s = _behind(log_ends, positions), self.last - began
         self.say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
             f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind_text(behind)}, "
             f"{took_s:.1f} s"
         )
-        self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
+        self._tell_all(now, read_until=began_at, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
-    def _tell_all(self, now: datetime, **more: Any) -> None:
-        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
+    def _tell_all(self, now: datetime, *, read_until: datetime, **more: Any) -> None:
+        outcome = BatchOutcome(manifest=self.manifest, now=now, read_until=read_until, view=self.output.view, **more)
         for tell in self.tell:
             tell(outcome)
 
@@ -236,6 +243,18 @@ class BatchWriter:
         if self.stream.bounds is None:
             return None
         return {partition: end for partition, (_, end) in self.stream.bounds().items()}
+
+    def _known_ends(self) -> dict[tuple[str, int], int] | None:
+        """The ends of the partitions that groups have committed before, in the first batch of all; None if the source cannot be
+        asked."""
+        if self.stream.latest_ends is None:
+            return None
+        if self.manifest.batch == NONE:
+            return self.stream.latest_ends(None)
+        found = self.output.view(CURRENT_OFFSETS, [*PARTITION, "log_partition"])
+        topics, partitions, log_partitions = (column.to_pylist() for column in found.columns)
+        in_log = {(self.stream.topic, partition) for partition in log_partitions}
+        return self.stream.latest_ends(in_log.union(zip(topics, partitions, strict=True)))
 
     def _remarks(self, positions: Positions, counted: Counter[str]) -> list[SourceWarning]:
         """The warnings of a batch; the first batch of a resumed watch also reports offsets that have no record."""
@@ -361,15 +380,19 @@ class _BatchTables:
             if table.name not in self._directories:
                 self._grown(self._output.stage(self._output.empty(table), table), table, batch, 0)
 
-    def lag(self, stream: StreamSource, now: datetime, behind: Collection[int]) -> int | None:
+    def lag(
+        self, stream: StreamSource, now: datetime, behind: Collection[int], earlier: EarlierEnds | None = None
+    ) -> int | None:
         """Stage the view ``lag`` as of ``now``; returns the sum of all lags, None if no end offset is known.
 
         Groups in partitions of the log that the watch is ``behind`` in get no lag: they may have committed more than was read.
+        ``earlier`` has the ends as of ``now``, if that was before.
         """
         groups, recent, ends = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS), None
         offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
         if stream.ends is not None:
-            observed = stream.ends(with_log_partitions(offsets, stream.topic), int(now.timestamp() * 1000))
+            asked_ms = int(now.timestamp() * 1000)
+            observed = stream.ends(with_log_partitions(offsets, stream.topic), asked_ms, earlier)
             ends = self._replace(ends_after(self._view(END_OFFSETS), observed), END_OFFSETS)
         found = self._replace(lag_after(offsets, recent, ends, now, behind), LAG)
         [total] = found.agg(F.sum("lag")).collect()

@@ -79,7 +79,7 @@ LOG_BEHIND = Metric(
     "groupcoord_watch_log_offsets_behind", (), "offsets of __consumer_offsets that are still to be read"
 )
 RECORDS = Metric("groupcoord_watch_records", (), "records read of the log, in all runs of the watch", "counter")
-VIEWS_AT = Metric("groupcoord_watch_views_timestamp_seconds", (), "when the views, and so these metrics, were made")
+VIEWS_AT = Metric("groupcoord_watch_views_timestamp_seconds", (), "the time of the views, and so of these metrics")
 BATCH_AT = Metric(
     "groupcoord_watch_last_batch_timestamp_seconds", (), "when the last batch was written by this process"
 )

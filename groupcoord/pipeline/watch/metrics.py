@@ -59,7 +59,7 @@ class WatchMetrics(Collector):
         """Compute all metrics from the outcome of a batch."""
         self._rebalances.update(outcome.rebalances)
         if outcome.took_s is not None:
-            self._batch = outcome.now, outcome.took_s
+            self._batch = outcome.read_until + timedelta(seconds=outcome.took_s), outcome.took_s
         made = _Families(self._limit)
         _partitions(made, outcome.view(schemas.LAG, [*_KEYS, *_OF_PARTITIONS.values(), "status"]))
         self._groups(made, outcome)

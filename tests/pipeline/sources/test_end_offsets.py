@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -14,10 +15,11 @@ from pyspark.sql import SparkSession
 from groupcoord import Cluster
 from groupcoord.client.client_errors import BrokerError
 from groupcoord.client.log_reader import READ_UNCOMMITTED, LogReader
+from groupcoord.client.network_client import NetworkClient
 from groupcoord.pipeline.progress import RunProgress
 from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
-from groupcoord.pipeline.sources.end_offsets import fetch_first_unread
+from groupcoord.pipeline.sources.end_offsets import EarlierEnds, ends_of_cluster, fetch_first_unread, latest_ends
 from groupcoord.pipeline.sources.factory import plan_source
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.protocol.errors import ErrorCode
@@ -99,16 +101,46 @@ def address() -> Iterator[str]:
         yield kafka.address
 
 
-def test_lags_are_judged_at_the_moment_at_which_the_cluster_was_asked_where_the_log_ends(
-    spark: SparkSession, tmp_path: Path, address: str
+def test_lags_are_those_of_the_moment_at_which_the_cluster_was_asked_where_the_log_ends(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A group that has committed since then, while Spark started, has not stopped."""
-    begun_ms = int(datetime.now(UTC).timestamp() * 1000)
-    plan = plan_source(f"kafka:{address}", {})
-    planned = datetime.now(UTC)
-    with RunOutput(spark, str(tmp_path / "out")) as output:
-        summary = run_pipeline(spark, plan, output, RunOptions(), RunProgress(lambda line: None))
+    """A group that has committed since then, while Spark started, has not stopped; and records that came since then, while the
+    log was read, are no lag of a group whose later commits are not read."""
+    with Cluster(topics={"orders": 1}, config={"offsets.topic.num.partitions": 1}).sync() as kafka:
+        kafka.produce("orders", b"1", b"2", b"3")
+        kafka.group("done").commit({("orders", 0): 3})
+        kafka.group("late").commit({("orders", 0): 2})
+        begun_ms = int(datetime.now(UTC).timestamp() * 1000)
+        plan = plan_source(f"kafka:{kafka.address}", {})
+        planned = datetime.now(UTC)
+        kafka.produce("orders", *(b"later" for _ in range(50)))
+        with RunOutput(spark, str(tmp_path / "out")) as output:
+            summary = run_pipeline(spark, plan, output, RunOptions(), RunProgress(lambda line: None))
     assert datetime.fromtimestamp(begun_ms / 1000, UTC) <= datetime.fromisoformat(summary["now"]) <= planned
+    lags = pq.read_table(tmp_path / "out" / "tables" / "lag", columns=["group", "end_offset", "lag"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in lags) == [("done", 3, 0), ("late", 3, 1)]
+
+
+def test_a_partition_whose_end_nobody_tells_has_no_lag_and_the_others_have_theirs(
+    spark: SparkSession, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [("orders", 0, 7), ("orders", 1, 3), ("gone", 0, 1)]
+    wanted = spark.createDataFrame(places, "topic string, partition int, committed_offset bigint")
+    options = {"bootstrap": address}
+
+    def ends(earlier: EarlierEnds | None) -> dict[tuple[str, int], int]:
+        found = ends_of_cluster(wanted, options, 0, earlier).select("topic", "partition", "end_offset").collect()
+        return {(row.topic, row.partition): row.end_offset for row in found}
+
+    assert ends(None) == {("orders", 0): 10, ("orders", 1): 4}
+    assert ends(EarlierEnds({("orders", 0): 8}, has_others=True)) == {("orders", 0): 8, ("orders", 1): 4}
+    assert ends(EarlierEnds({("orders", 0): 800}, has_others=False)) == {("orders", 0): 10}
+    assert latest_ends(None, options).items() >= ends(None).items()
+    leader_of = NetworkClient.leader_of
+    monkeypatch.setattr(
+        NetworkClient, "leader_of", lambda self, place: None if place == ("orders", 1) else leader_of(self, place)
+    )
+    assert latest_ends({("orders", 0), ("orders", 1)}, options) == {("orders", 0): 10}
 
 
 def test_a_run_tells_how_old_the_first_unread_record_is(spark: SparkSession, tmp_path: Path, address: str) -> None:

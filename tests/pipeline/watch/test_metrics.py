@@ -91,7 +91,7 @@ def test_it_serves_what_the_views_say() -> None:
     assert found["groupcoord_watch_log_offsets_behind"] == {(): 3}
     assert found["groupcoord_watch_records"] == {(): 42}
     assert found["groupcoord_watch_views_timestamp_seconds"] == {(): at(600).timestamp()}
-    assert found["groupcoord_watch_last_batch_timestamp_seconds"] == {(): at(600).timestamp()}
+    assert found["groupcoord_watch_last_batch_timestamp_seconds"] == {(): at(600).timestamp() + 1.5}
     assert found["groupcoord_watch_last_batch_duration_seconds"] == {(): 1.5}
     assert "groupcoord_watch_series_left_out" not in found
 
@@ -108,7 +108,7 @@ def test_rebalances_add_up_and_what_belongs_to_a_group_that_is_gone_is_gone() ->
     found = scraped.after(first, second)
     assert found["kafka_consumergroup_rebalances"] == {("app",): 8}
     assert {labels[0] for series in found.values() for labels in series if len(labels) == 3} == {"app"}
-    assert found["groupcoord_watch_last_batch_timestamp_seconds"] == {(): at(600).timestamp()}  # the second was none
+    assert found["groupcoord_watch_last_batch_timestamp_seconds"] == {(): at(601).timestamp()}  # the second was none
     assert "groupcoord_watch_log_offsets_behind" not in found  # unknown
 
 

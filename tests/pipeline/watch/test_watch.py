@@ -23,6 +23,7 @@ from groupcoord.pipeline.run import RunOptions, run_pipeline
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import CURRENT_OFFSETS, END_OFFSETS, LOG, TABLES
 from groupcoord.pipeline.sources.columnar_batch_reader import headers, read, walk
+from groupcoord.pipeline.sources.end_offsets import EarlierEnds
 from groupcoord.pipeline.sources.factory import SourcePlan, StreamSource
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import (
@@ -83,7 +84,7 @@ class Cut:
         def load(spark: SparkSession) -> DataFrame:
             return spark.readStream.schema(LOG.ddl).option("maxFilesPerTrigger", 1).parquet(str(self.folder))
 
-        def ends(wanted: DataFrame, now_ms: int) -> DataFrame:
+        def ends(wanted: DataFrame, now_ms: int, _: EarlierEnds | None) -> DataFrame:
             end = F.expr("500 + 100L * partition").alias("end_offset")
             known = wanted.select("topic", "partition", end, F.timestamp_millis(F.lit(now_ms)).alias("at")).distinct()
             return wanted.sparkSession.createDataFrame([], END_OFFSETS.ddl).unionByName(known, allowMissingColumns=True)
