@@ -111,7 +111,7 @@ def rows_and_counts(edges: Sequence[Range], options: dict[str, str] = OPTIONS) -
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(STEPS, CUTS)
 def test_any_cut_before_the_last_stable_offset_gives_what_one_task_reads(
     steps: list[tuple[int, str, int]], places: set[int]
