@@ -40,6 +40,7 @@ ONE_BATCH = 1
 MANY_BATCHES = 1 << 20
 BROKER = 4
 """The resource type of a broker in DescribeConfigs."""
+KNOWN_TRIES = 3
 _FIRST_PAUSE_S = 0.1
 T = TypeVar("T")
 
@@ -124,17 +125,18 @@ class LogReader:
 
     def known_offsets(self, wanted: Collection[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         """``offsets`` without those that no broker tells: their partition has no leader, or this client may not describe it.
-        What may be told later is asked for three times."""
+        What may be told later is asked for KNOWN_TRIES times."""
         found: dict[TopicPartition, int] = {}
         left = sorted(wanted)
-        for pause_s in (_FIRST_PAUSE_S, 2 * _FIRST_PAUSE_S, None):
+        for attempt in range(KNOWN_TRIES):
+            if attempt:
+                self._cluster.topics.clear()  # the leaders may have moved
+                self._sleep(_FIRST_PAUSE_S * attempt)
             told, refused = self._runner.run(self._ask_offsets(left, timestamp))
             found |= told
             left = [partition for partition, code in refused.items() if code.retriable]
-            if not left or pause_s is None:
+            if not left:
                 break
-            self._cluster.topics.clear()  # the leaders may have moved
-            self._sleep(pause_s)
         return found
 
     def all_partitions(self) -> set[TopicPartition]:
