@@ -11,7 +11,7 @@ from groupcoord.assignors.server_side import SERVER_ASSIGNORS
 from tests.assignors import shapes
 from tests.assignors.known import DIGESTS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.minutes(2)]
 
 MILLIONS = {
     ("A", "range", "fresh"),
