@@ -149,10 +149,11 @@ class BatchWriter:
                 self.problem = problem
                 raise
 
-    def refresh(self, spark: SparkSession) -> None:
-        """Ask for end offsets again and update the view lag, although no commits came: lags may have grown."""
+    def refresh(self, spark: SparkSession, after_s: float = 0.0) -> None:
+        """Ask for end offsets again and update the view lag, although no commits came: lags may have grown. Does nothing if a
+        batch or a refresh ended less than ``after_s`` ago, such as the batch that this has waited for."""
         with self._turn:
-            if self.manifest.batch == NONE:
+            if self.manifest.batch == NONE or time.monotonic() - self.last < after_s:
                 return
             _fit(spark, 0)
             self.output.use(spark)

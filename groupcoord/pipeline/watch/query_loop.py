@@ -108,8 +108,9 @@ def _run_query(
             if is_over():
                 batch_writer.close()
                 break
-            if not schedule.is_once and time.monotonic() - batch_writer.last > max(_IDLE_S, schedule.every_s):
-                batch_writer.refresh(spark)
+            idle_s = max(_IDLE_S, schedule.every_s)
+            if not schedule.is_once and time.monotonic() - batch_writer.last > idle_s:
+                batch_writer.refresh(spark, idle_s)
     finally:
         query.stop()
 

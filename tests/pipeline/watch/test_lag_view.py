@@ -47,5 +47,7 @@ def test_lags_are_those_of_when_a_batch_began_however_long_it_takes(spark: Spark
             kafka.produce("new", b"1")
             kafka.group("app").commit({("orders", 0): 2, ("new", 0): 0})
             assert watch() == [("new", 1, 1), ("orders", 2, 0)]
+            batch_writer.refresh(spark, after_s=3600)  # as when it has waited for the batch
+            assert lags() == [("new", 1, 1), ("orders", 2, 0)]
             batch_writer.refresh(spark)
             assert lags() == [("new", 1, 1), ("orders", 4, 2)]
