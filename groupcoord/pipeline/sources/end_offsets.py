@@ -121,7 +121,7 @@ def fetch_first_unread(
     for _, offset, row in late[:most]:
         if time.monotonic() >= until:
             return
-        start = max(offset, row["log_start_offset"])
+        start = max(offset, row["log_start_offset"] or 0)  # where the log begins may be unknown
         try:
             record_ms = cluster.first_record_ms(row["topic"], row["partition"], start)
         except PipelineError:

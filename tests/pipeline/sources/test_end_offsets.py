@@ -193,6 +193,10 @@ def test_only_the_longest_lags_are_asked_for_and_not_for_ever(address: str) -> N
 
 def test_what_cannot_be_read_remains_unknown(address: str) -> None:
     assert asked(address, {1: 1, 9: 1}) == {1: [], 9: []}  # deleted meanwhile, and no such partition
+    row = {"topic": "orders", "partition": 1, "end_offset": 10, "log_start_offset": None, "unread": []}
+    with ClusterReader({"bootstrap": address}, isolation_level=READ_UNCOMMITTED) as cluster:
+        fetch_first_unread(cluster, [row], {("orders", 1): [1]})
+    assert row["unread"] == []  # nor is it known where the log begins
 
 
 def test_a_cluster_that_does_not_tell_its_retention_may_have_any(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
