@@ -14,16 +14,15 @@ from groupcoord.pipeline.watch.output_directory import WatchManifest
 class BatchOutcome:
     """The state after a batch, or after a refresh of end offsets while no batch came.
 
-    ``now`` is the time of the views, and ``view`` reads columns of a view as an Arrow table. They contain the log up to
-    ``read_until``: later records came while the batch was being written. ``behind`` is how many offsets of the log are still
-    to be read (None: unknown). ``rebalances`` counts the rebalances in the batch by group. ``lost``
+    ``now`` is the time of the views, and ``view`` reads columns of a view as an Arrow table. They contain the log up to that
+    time, when the batch began: later records came while it was being written. ``behind`` is how many offsets of the log are
+    still to be read (None: unknown). ``rebalances`` counts the rebalances in the batch by group. ``lost``
     warns of records that were deleted from the log before they were read. ``took_s`` is the duration of the batch; None: it
     was a refresh.
     """
 
     manifest: WatchManifest
     now: datetime
-    read_until: datetime
     view: Callable[[TableSchema, Sequence[str]], Any]
     behind: int | None = None
     took_s: float | None = None

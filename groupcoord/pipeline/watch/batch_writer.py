@@ -165,7 +165,7 @@ class BatchWriter:
                 self.manifest = self.output.commit(step.manifest(now))
                 self._has_open_transactions = has_open_transactions
                 self.output.tidy()
-            self._tell_all(now, read_until=now, behind=_behind(ends, self.manifest.positions))
+            self._tell_all(now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class BatchWriter:
             self._is_closed = True
 
     def _take(self, records: DataFrame, batch: int) -> None:
-        began, began_at = time.monotonic(), self.now()
+        began, now = time.monotonic(), self.now()
         spark = records.sparkSession
         _fit(spark, 0)
         self.output.use(spark)
@@ -193,13 +193,11 @@ class BatchWriter:
             if self.manifest.batch == NONE:
                 step.begin_tables(batch)
             counted, log_ends = commits + others, self._log_ends()
-            left = partitions_behind(log_ends or {}, positions, counted)
-            if first_ends is None:
-                now, earlier, behind_in = self.now(), None, left
-            else:  # what the batch has is compared with the ends of when it began, however long it took since then
-                now, earlier = began_at, EarlierEnds(first_ends, has_others=not left)
-                behind_in = partitions_behind(first_log_ends or {}, positions, counted)
-            lag = step.lag(self.stream, now, behind_in, earlier)
+            # What the batch has is compared with the ends of when it began, however long it took since then.
+            earlier = None
+            if first_ends is not None:
+                earlier = EarlierEnds(first_ends, has_others=not partitions_behind(log_ends or {}, positions, counted))
+            lag = step.lag(self.stream, now, partitions_behind(first_log_ends or {}, positions, counted), earlier)
             has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
@@ -224,10 +222,10 @@ class BatchWriter:
             f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind_text(behind)}, "
             f"{took_s:.1f} s"
         )
-        self._tell_all(now, read_until=began_at, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
+        self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
-    def _tell_all(self, now: datetime, *, read_until: datetime, **more: Any) -> None:
-        outcome = BatchOutcome(manifest=self.manifest, now=now, read_until=read_until, view=self.output.view, **more)
+    def _tell_all(self, now: datetime, **more: Any) -> None:
+        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
         for tell in self.tell:
             tell(outcome)
 

@@ -67,7 +67,7 @@ def lost_log(warning: SourceWarning, since: str) -> Incident:
 
 
 def _storms(outcome: BatchOutcome) -> Iterable[Incident]:
-    last = outcome.read_until - timedelta(seconds=APART_S)
+    last = outcome.now - timedelta(seconds=APART_S)
     columns = ["group", "from", "to", "rebalances", "likely_causes"]
     for storm in outcome.view(schemas.STORMS, columns).to_pylist():
         if storm["to"] < last:

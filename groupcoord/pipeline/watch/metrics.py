@@ -59,7 +59,7 @@ class WatchMetrics(Collector):
         """Compute all metrics from the outcome of a batch."""
         self._rebalances.update(outcome.rebalances)
         if outcome.took_s is not None:
-            self._batch = outcome.read_until + timedelta(seconds=outcome.took_s), outcome.took_s
+            self._batch = outcome.now + timedelta(seconds=outcome.took_s), outcome.took_s
         made = _Families(self._limit)
         _partitions(made, outcome.view(schemas.LAG, [*_KEYS, *_OF_PARTITIONS.values(), "status"]))
         self._groups(made, outcome)
@@ -84,7 +84,7 @@ class WatchMetrics(Collector):
         made.add(names.REBALANCES, (((group,), self._rebalances[group]) for group in there))
         storms = outcome.view(schemas.STORMS, ["group", "to"]).to_pylist()
         count = Counter(storm["group"] for storm in storms)
-        last = outcome.read_until - timedelta(seconds=APART_S)
+        last = outcome.now - timedelta(seconds=APART_S)
         now = {storm["group"] for storm in storms if storm["to"] >= last}
         made.add(names.STORMS, (((group,), count[group]) for group in there))
         made.add(names.STORM, (((group,), float(group in now)) for group in there))

@@ -14,12 +14,7 @@ from tests.pipeline.frames import at
 
 
 def outcome(
-    views: Mapping[str, Sequence[Mapping[str, Any]]],
-    *,
-    now: datetime | None = None,
-    read_until: datetime | None = None,
-    records: int = 0,
-    **more: Any,
+    views: Mapping[str, Sequence[Mapping[str, Any]]], *, now: datetime | None = None, records: int = 0, **more: Any
 ) -> BatchOutcome:
     """The outcome of a batch at ``now``; ``views`` are rows of views, by name, with the columns that matter."""
 
@@ -29,8 +24,7 @@ def outcome(
         return pa.Table.from_pylist(rows, schema=whole).select(list(columns))
 
     manifest = WatchManifest(source="kafka:broker:9092", identity={}, writer="w", records=records)
-    now = now or at(600)
-    return BatchOutcome(manifest=manifest, now=now, read_until=read_until or now, view=view, **more)
+    return BatchOutcome(manifest=manifest, now=now or at(600), view=view, **more)
 
 
 def lag_row(group: str, partition: int, lag: int | None, status: str | None = "OK") -> dict[str, Any]:

@@ -136,8 +136,8 @@ def test_each_incident_is_told_when_it_begins_and_when_it_ends(watch: Watch, dir
 def test_a_storm_is_not_over_because_a_batch_took_long(watch: Watch) -> None:
     """What came into the log while the batch was written is not read yet."""
     watch.after(outcome({"storms": [STORM]}))
-    assert watch.after(outcome({"storms": [STORM]}, now=at(700), read_until=at(650))) == []
-    assert watch.after(outcome({"storms": [STORM]}, now=at(700), read_until=at(651))) == [("storm:app", "resolved")]
+    assert watch.after(outcome({"storms": [STORM]}, now=at(650), took_s=50)) == []
+    assert watch.after(outcome({"storms": [STORM]}, now=at(651), took_s=49)) == [("storm:app", "resolved")]
 
 
 def test_a_transaction_in_flight_is_no_incident(watch: Watch) -> None:
