@@ -52,8 +52,8 @@ from groupcoord.pipeline.tables.offset_expiry import with_expiry
 from groupcoord.pipeline.tables.ownership_changes import ASSIGNMENTS, compare_assignments, ownership
 from groupcoord.pipeline.tables.rebalances import of_all_kinds, rebalances, skew, storms
 
-MOST_HELD_UP = 1000
-"""The most partitions with an open transaction that get a row in ``source_warnings``."""
+MOST_WARNED_OF = 1000
+"""The most partitions with an open transaction, and the most topics without ends, that get a row in ``source_warnings``."""
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -234,8 +234,8 @@ class _Job:
         """Add the steps of source_warnings and group_health."""
         few = ["statistics", "generations"]
         self._step("partitions-of-groups", _partitions_of_groups, "statistics", "generations", "modern_records", of=few)
-        ends = ["ends"] if self._has_asked_for_ends else []
-        self._step("source_warnings", self._source_warnings, "partitions-of-groups", *ends, of=["partitions-of-groups"])
+        few = ["partitions-of-groups", *(("ends", "current_offsets") if self._has_asked_for_ends else ())]
+        self._step("source_warnings", self._source_warnings, *few, of=few)
 
         def health(of_log: DataFrame, *tables: DataFrame) -> DataFrame:
             return group_health(dict(zip(HEALTH_TABLES, tables, strict=True)), of_log, self.now)
@@ -342,13 +342,17 @@ class _Job:
             return self._options.ends
         return self._options.ends.where(F.col("at") <= F.lit(self._options.as_of))
 
-    def _source_warnings(self, of_log: DataFrame, *ends: DataFrame) -> Any:
+    def _source_warnings(self, of_log: DataFrame, *asked: DataFrame) -> Any:
         split = of_log.groupBy("group").count().where("count > 1").count()
         warnings = list(self._warnings)
-        for one in ends:
+        if asked:
+            ends, current = asked
             is_told = is_long_open("open_transaction.since", self.now) | F.col("open_transaction.since").isNull()
-            held_up = one.where("open_transaction is not null").where(is_told)
-            warnings += map(_held_up, held_up.orderBy("topic", "partition").limit(MOST_HELD_UP).collect())
+            held_up = ends.where("open_transaction is not null").where(is_told)
+            warnings += map(_held_up, held_up.orderBy("topic", "partition").limit(MOST_WARNED_OF).collect())
+            without = current.join(ends, ["topic", "partition"], "left_anti").select("topic", "partition").distinct()
+            topics = without.groupBy("topic").count().orderBy("topic").limit(MOST_WARNED_OF)
+            warnings += map(_without_ends, topics.collect())
         if split:
             what = (
                 f"{split:,} {'group has' if split == 1 else 'groups have'} records in more than one partition of the log, as "
@@ -447,3 +451,13 @@ def _held_up(end: Row) -> SourceWarning:
         f"consumers that read committed stop at offset {stable:,}"
     )
     return SourceWarning(f"{end['topic']}-{end['partition']}", what, None, None, None)
+
+
+def _without_ends(of_topic: Row) -> SourceWarning:
+    """The warning about a topic of which no broker tells the ends of all partitions that groups have committed offsets for."""
+    count = of_topic["count"]
+    what = (
+        f"where {count:,} of its partitions {'ends' if count == 1 else 'end'} is not known, and so no lag there: the topic is "
+        "gone, or has no leader there, or this user may not describe it"
+    )
+    return SourceWarning(of_topic["topic"], what, None, None, None)

@@ -535,8 +535,8 @@ RECORD_COUNTS = table_schema("""
 
 SOURCE_WARNINGS = table_schema("""
     source_warnings by where, what: What the source has to say: torn tails, records of transactions that were aborted or are
-        still open, files passed over.
-    where string: file or partition
+        still open, files passed over, topics whose ends are not known.
+    where string: file, topic or partition
     what string: what was seen, in words
     log_partition int: partition of `__consumer_offsets`, where it is about one
     records bigint records: how many records it is about; null: cannot be known
@@ -550,7 +550,8 @@ OPEN_TRANSACTIONS = table_schema("""
     topic, partition
     stable_offset bigint: last stable offset, where such a consumer stops
     end_offset bigint: offset behind the last record
-    producer_id bigint: producer that began it; null: not known, as before Kafka 2.8
+    producer_id bigint: producer that began it; null: not known, as before Kafka 2.8, or if the topic may not be
+        read
     transactional_id string: transactional id of that producer, by which its application is found; null: not known, as before
         Kafka 3.0
     since timestamp: when it wrote the first record of it; null: not known

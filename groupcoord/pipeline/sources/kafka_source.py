@@ -393,11 +393,15 @@ def held_up_partitions(
 
 
 def _oldest_open_transaction(cluster: ClusterReader, place: tuple[str, int]) -> dict[str, Any]:
-    """The producer and the begin of the oldest open transaction; empty if the cluster does not report it."""
-    found = cluster.open_transactions(*place)
-    if not found:
+    """The producer and the begin of the oldest open transaction; empty if the cluster does not report it. Both need the ACL to
+    read the topic, while the ends of its partitions need the one to describe it."""
+    try:
+        found = cluster.open_transactions(*place)
+        if not found:
+            return {}
+        fetched = cluster.fetch(*place, found[0].first_offset)
+    except PipelineError:
         return {}
-    fetched = cluster.fetch(*place, found[0].first_offset)
     starts, _ = walk(fetched.records)
     began = headers(np.frombuffer(fetched.records, np.uint8), starts[:1]).base_timestamp.tolist()
     return {

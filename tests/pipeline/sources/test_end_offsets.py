@@ -121,6 +121,31 @@ def test_lags_are_those_of_the_moment_at_which_the_cluster_was_asked_where_the_l
     assert sorted(tuple(row.values()) for row in lags) == [("done", 3, 0), ("late", 3, 1)]
 
 
+def test_what_a_user_may_not_read_or_not_even_describe_remains_unknown_and_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of ``orders`` the user may not read what a transaction has written, and ``secret`` the user may not describe."""
+    with Cluster(topics={"orders": 1, "secret": 2}, config={"offsets.topic.num.partitions": 1}).sync() as kafka:
+        kafka.group("late").commit({("orders", 0): 2, ("secret", 1): 0})
+        producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": "till"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.produce("orders", b"x")
+        producer.flush()
+        when = kafka.faults.when
+        when("Metadata", topic="secret").hide_topic()
+        when("DescribeProducers").refuse("TOPIC_AUTHORIZATION_FAILED")
+        tables = run(spark, f"kafka:{kafka.address}", tmp_path / "out")
+    assert {row["topic"]: row["lag"] for row in tables["lag"]} == {"orders": 3, "secret": None}
+    [held_up] = tables["open_transactions"]
+    assert (held_up["topic"], held_up["stable_offset"], held_up["producer_id"]) == ("orders", 0, None)
+    assert {(row["where"], row["what"].partition(":")[0]) for row in tables["source_warnings"]} == {
+        ("orders-0", "5 offsets are behind an open transaction"),
+        ("secret", "where 1 of its partitions ends is not known, and so no lag there"),
+    }
+
+
 def test_a_partition_whose_end_nobody_tells_has_no_lag_and_the_others_have_theirs(
     spark: SparkSession, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
