@@ -4,11 +4,12 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.client_errors import BrokerError, ClientError
+from groupcoord.client.client_errors import BrokerError, ClientError, DisconnectedError
 from groupcoord.client.completed_fetch import ConsumerRecord, decode_records
 from groupcoord.client.connection_security import PLAINTEXT, ConnectionSecurity
 from groupcoord.client.exponential_backoff import ExponentialBackoff
@@ -62,7 +63,8 @@ class OpenTransaction(NamedTuple):
 class LogReader:
     """Reads from the cluster of the ``bootstrap`` brokers.
 
-    After a retriable error a request is sent again, ``tries`` times in all; the pauses double, starting at 0.1 s.
+    After a retriable error a request is sent again, ``tries`` times in all; the pauses double, starting at 0.1 s. The
+    same goes for a lost connection, once a broker has answered: another may lead the partition now.
     Every method raises DisconnectedError, UnsupportedVersionError, AuthenticationError and BrokerError.
     """
 
@@ -105,9 +107,14 @@ class LogReader:
 
     def cluster_id(self) -> str | None:
         """The cluster id; None before Kafka 0.10.1."""
-        answer = self._runner.run(self._cluster.request_any(metadata_request(())))
+        answer = self._retry(lambda: self._cluster.request_any(metadata_request(())))
         found: str | None = answer.cluster_id
         return found
+
+    def addresses(self) -> list[Address]:
+        """The host and port of each broker, as the cluster tells them."""
+        self._retry(lambda: self._cluster.refresh(()))
+        return [(broker.host, broker.port) for broker in self._cluster.brokers.values()]
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """The topic id; None if ``partitions`` has not looked the topic up, or if it has none."""
@@ -124,24 +131,24 @@ class LogReader:
         return self._retry(lambda: self._offsets(sorted(wanted), timestamp))
 
     def known_offsets(self, wanted: Collection[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        """``offsets`` without those that no broker tells: their partition has no leader, or this client may not describe it.
-        What may be told later is asked for KNOWN_TRIES times."""
+        """``offsets`` without those that no broker tells: their partition has no leader, or one that does not answer, or this
+        client may not describe it. What may be told later is asked for KNOWN_TRIES times."""
         found: dict[TopicPartition, int] = {}
         left = sorted(wanted)
         for attempt in range(KNOWN_TRIES):
             if attempt:
                 self._cluster.topics.clear()  # the leaders may have moved
                 self._sleep(_FIRST_PAUSE_S * attempt)
-            told, refused = self._runner.run(self._ask_offsets(left, timestamp))
+            told, refused = self._retry(partial(self._ask_offsets, left, timestamp))
             found |= told
-            left = [partition for partition, code in refused.items() if code.retriable]
+            left = [partition for partition, error in refused.items() if self._may_pass(error)]
             if not left:
                 break
         return found
 
     def all_partitions(self) -> set[TopicPartition]:
         """The partitions of all topics that this client may describe."""
-        self._runner.run(self._cluster.refresh(None))
+        self._retry(lambda: self._cluster.refresh(None))
         return {(topic, number) for topic, known in self._cluster.topics.items() for number in known.partitions}
 
     def fetch(self, partition: TopicPartition, offset: int, max_bytes: int, *, max_wait_ms: int = 0) -> FetchedBatches:
@@ -182,12 +189,18 @@ class LogReader:
         while True:
             try:
                 return self._runner.run(attempt())
-            except BrokerError as error:
+            except ClientError as error:
                 failures += 1
-                if failures == self._tries or not error.code.retriable:
+                if failures == self._tries or not self._may_pass(error):
                     raise
             self._cluster.topics.clear()  # the leaders may have moved
             self._sleep(_FIRST_PAUSE_S * 2 ** (failures - 1))
+
+    def _may_pass(self, error: ClientError) -> bool:
+        """May the same request succeed later? Where no broker has answered yet, the address is more likely to be wrong."""
+        if isinstance(error, BrokerError):
+            return error.code.retriable
+        return isinstance(error, DisconnectedError) and bool(self._cluster.brokers)
 
     async def _refresh(self, topics: Collection[str]) -> None:
         await self._cluster.refresh(topics)
@@ -209,37 +222,42 @@ class LogReader:
 
     async def _offsets(self, wanted: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         found, refused = await self._ask_offsets(wanted, timestamp)
-        for (topic, number), code in refused.items():
-            raise BrokerError(code, f"{topic}-{number}")
+        for error in refused.values():
+            raise error
         return found
 
     async def _ask_offsets(
         self, wanted: Sequence[TopicPartition], timestamp: int
-    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ErrorCode]]:
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClientError]]:
         """The offsets of those of ``wanted`` that exist, and the errors of those that have none."""
         await self._cluster.refresh({topic for topic, _ in wanted})
         by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
         found: dict[TopicPartition, int] = {}
-        refused: dict[TopicPartition, ErrorCode] = {}
+        refused: dict[TopicPartition, ClientError] = {}
         for topic, number in wanted:
             code = self._cluster.topic_errors.get(topic, ErrorCode.NONE)
             if code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                refused[topic, number] = code
+                refused[topic, number] = BrokerError(code, f"{topic}-{number}")
             elif topic not in self._cluster.topics or number not in self._cluster.topics[topic].partitions:
                 continue
             elif (leader := self._cluster.leader_of((topic, number))) is None:
-                refused[topic, number] = ErrorCode.LEADER_NOT_AVAILABLE
+                refused[topic, number] = BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number}")
             else:
                 asked = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
                 by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(asked)
         for broker, topics in by_leader.items():
-            answer = await ask_leader(self._cluster, broker, topics, self._isolation_level)
+            try:
+                answer = await ask_leader(self._cluster, broker, topics, self._isolation_level)
+            except DisconnectedError as problem:
+                refused |= {(name, each.partition_index): problem for name, of in topics.items() for each in of}
+                continue
             for of_topic in answer.topics:
                 for each in of_topic.partitions:
+                    place = of_topic.name, each.partition_index
                     if each.error_code:
-                        refused[of_topic.name, each.partition_index] = ErrorCode(each.error_code)
+                        refused[place] = BrokerError(ErrorCode(each.error_code), "{}-{}".format(*place))
                     else:
-                        found[of_topic.name, each.partition_index] = each.offset
+                        found[place] = each.offset
         return found, refused
 
     async def _fetch(self, partition: TopicPartition, offset: int, max_bytes: int, max_wait_ms: int) -> FetchedBatches:

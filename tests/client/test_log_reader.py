@@ -7,7 +7,7 @@ import pytest
 
 from groupcoord import Cluster, SyncCluster
 from groupcoord.assignors import TopicPartition
-from groupcoord.client.client_errors import BrokerError, ClientError, CorruptRecordsError
+from groupcoord.client.client_errors import BrokerError, ClientError, CorruptRecordsError, DisconnectedError
 from groupcoord.client.log_reader import (
     EARLIEST,
     LATEST,
@@ -203,6 +203,35 @@ def test_what_nobody_tells_is_left_out_if_that_is_asked_for(
     assert pauses == [0.1, 0.2]  # what is denied is not asked for again
     with pytest.raises(BrokerError, match="secret-0: TOPIC_AUTHORIZATION_FAILED"):
         reader.offsets([("orders", 0), ("secret", 0)], LATEST)
+
+
+def test_a_lost_connection_is_made_again_and_a_wrong_address_is_told_at_once(
+    server: SyncCluster, reader: LogReader, pauses: list[float]
+) -> None:
+    nowhere = LogReader([("127.0.0.1", 1)], client_id="test", tries=3, sleep=pauses.append)
+    with nowhere, pytest.raises(DisconnectedError, match=r"127\.0\.0\.1:1"):
+        nowhere.partitions(["orders"])
+    assert not pauses
+    assert reader.addresses() == [host_and_port(server)]
+    server.faults.when("Metadata", client_id="test").disconnect()
+    server.faults.when("Fetch", client_id="test").disconnect()
+    assert reader.fetch(P, 1, 1 << 20).records
+    assert pauses == [0.1, 0.2]
+
+
+def test_the_ends_of_partitions_whose_leader_does_not_answer_are_left_out(pauses: list[float]) -> None:
+    with Cluster(topics={"orders": 3}, brokers=3).sync() as kafka:
+        for number in range(3):
+            kafka.produce("orders", b"x", partition=number)
+        leaders = kafka.leaders("orders")
+        kafka.faults.when("ListOffsets", broker=leaders[1]).disconnect().times(6)
+        wanted = [("orders", number) for number in range(3)]
+        with LogReader([host_and_port(kafka)], client_id="test", tries=3, sleep=pauses.append) as reader:
+            found = reader.known_offsets(wanted, LATEST)
+            with pytest.raises(DisconnectedError):
+                reader.offsets(wanted, LATEST)
+    assert found == {("orders", number): 1 for number in range(3) if leaders[number] != leaders[1]}
+    assert pauses == [0.1, 0.2, 0.1, 0.2]
 
 
 def test_open_transactions_are_told_the_first_to_begin_first(

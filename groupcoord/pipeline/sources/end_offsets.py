@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupcoord.client.log_reader import EARLIEST, LATEST, READ_UNCOMMITTED
+from groupcoord.client.log_reader import EARLIEST, KNOWN_TRIES, LATEST, READ_UNCOMMITTED
 from groupcoord.pipeline.arrow_columns import EARLIEST_MS, LATEST_MS, arrow_schema
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import url_of
@@ -61,7 +61,7 @@ def _asking(
     def ask(batches: Iterator[Any]) -> Iterator[Any]:
         rows: list[dict[str, Any]] = []
         committed: dict[tuple[str, int], list[int]] = {}
-        with ClusterReader(options, isolation_level=READ_UNCOMMITTED) as cluster:
+        with ClusterReader(options, isolation_level=READ_UNCOMMITTED, tries=KNOWN_TRIES) as cluster:
             for batch in batches:
                 topics, partitions, offsets = (column.to_pylist() for column in batch.columns)
                 wanted = set(zip(topics, partitions, strict=True))

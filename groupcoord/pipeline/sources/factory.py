@@ -123,6 +123,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     about = sum(part.end - part.start for part in parts)
     with ClusterReader(asked) as cluster:
         retention_ms = cluster.offsets_retention_ms()
+        asked["bootstrap"] = cluster.bootstrap()  # a broker may be restarted while the log is read
     # What groups commit later is not in the parts: the log may be read for minutes, while topics grow.
     earlier = EarlierEnds(latest_ends(None, asked), has_others=False)
     ends = partial(ends_of_cluster, options=asked, now_ms=now_ms, earlier=earlier)

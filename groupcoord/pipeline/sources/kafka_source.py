@@ -82,7 +82,8 @@ class ClusterReader:
     """A client that reads metadata, offsets and batches from a cluster. ``options`` has ``bootstrap``, HOST:PORT or several
     with commas, and perhaps ``commandconfig``, a properties file with TLS and SASL.
 
-    ``isolation_level`` is that of its ListOffsets and Fetch requests.
+    ``isolation_level`` is that of its ListOffsets and Fetch requests; ``tries`` says how often one is sent if the cluster may
+    recover.
 
     Every method raises PipelineError, ClusterUnavailableError if it may work later.
     """
@@ -92,6 +93,7 @@ class ClusterReader:
         options: Mapping[str, str],
         *,
         isolation_level: int = READ_COMMITTED,
+        tries: int = TRIES,
     ) -> None:
         try:
             addresses = parse_addresses(_bootstrap(options), default_port=None)
@@ -100,7 +102,7 @@ class ClusterReader:
         except ValueError as problem:
             raise PipelineError(str(problem)) from None
         self._log = LogReader(
-            addresses, client_id=CLIENT_ID, isolation_level=isolation_level, tries=TRIES, security=security
+            addresses, client_id=CLIENT_ID, isolation_level=isolation_level, tries=tries, security=security
         )
 
     def __enter__(self) -> Self:
@@ -113,6 +115,11 @@ class ClusterReader:
         """The id of the cluster; None before Kafka 0.10.1."""
         with _pipeline_errors():
             return self._log.cluster_id()
+
+    def bootstrap(self) -> str:
+        """The option ``bootstrap`` with all brokers: who connects later depends on none of them in particular."""
+        with _pipeline_errors():
+            return ",".join(f"{host}:{port}" for host, port in self._log.addresses())
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of ``topic``; empty if it does not exist."""

@@ -121,6 +121,20 @@ def test_lags_are_those_of_the_moment_at_which_the_cluster_was_asked_where_the_l
     assert sorted(tuple(row.values()) for row in lags) == [("done", 3, 0), ("late", 3, 1)]
 
 
+def test_a_run_needs_none_of_the_brokers_in_particular(spark: SparkSession, tmp_path: Path) -> None:
+    """The broker whose address was given, which leads the log, is killed when the run has begun to read."""
+    config = {"offsets.topic.num.partitions": 1, "offsets.topic.replication.factor": 3, "default.replication.factor": 3}
+    with Cluster(topics={"orders": 1}, brokers=3, config=config).sync() as kafka:
+        kafka.produce("orders", b"1", b"2", b"3")
+        kafka.group("late").commit({("orders", 0): 2})
+        leader = kafka.leaders("__consumer_offsets")[0]
+        assert leader is not None
+        address = kafka.brokers[leader].address
+        kafka.faults.when("Fetch", client_id="groupcoord-pipeline", broker=leader).kill_broker()
+        tables = run(spark, f"kafka:{address}", tmp_path / "out")
+    assert [(row["end_offset"], row["lag"]) for row in tables["lag"]] == [(3, 1)]
+
+
 def test_what_a_user_may_not_read_or_not_even_describe_remains_unknown_and_is_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
