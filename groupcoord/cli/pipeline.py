@@ -116,7 +116,8 @@ sources
         type=whole_number(f"{{text!r}} is not a number of groups from 1 to {_MOST_DETAILS}", 1, _MOST_DETAILS),
         default=DETAILED,
         metavar="N",
-        help=f"give the N groups with the most trouble a section in the report (default: {DETAILED}; at most {_MOST_DETAILS})",
+        help=f"give the N groups with the most trouble a section in the report (default: {DETAILED}; at most {_MOST_DETAILS}); "
+        "those of the incidents on its top have one anyway",
     )
     _add_format(parser)
     _configure_spark(parser)

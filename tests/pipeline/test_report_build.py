@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupcoord.pipeline.errors import PipelineError
-from groupcoord.pipeline.report.build_report import LISTED, RANKED, build_report
+from groupcoord.pipeline.report.build_report import LISTED, ON_TOP, RANKED, build_report
 from groupcoord.pipeline.report.group_details import COUNTED, MEMBERS, PARTITIONS, REBALANCES
 from groupcoord.pipeline.report.report_files import report_from_json, report_to_json
 from groupcoord.pipeline.report.report_model import (
@@ -322,6 +322,17 @@ def test_many_groups_are_ranked_and_the_rest_counted() -> None:
     assert len(report.details) == DETAILED
     assert [one.group for one in build_report(PlainReader(tables), SUMMARY, 2).details] == list(report.groups[:2])
     assert report.groups[0].group == f"g{RANKED + 6:04}"
+
+
+def test_the_group_of_an_incident_on_the_first_screen_has_a_section_although_others_have_more_trouble() -> None:
+    tables = empty()
+    for number in range(ON_TOP + 3):
+        add_group(tables, f"busy-{number}", rebalances=number + 9)
+        add_group(tables, f"asleep-{number}")
+        add(tables, "commit_pauses", group=f"asleep-{number}", from_ts=at(0), seconds=100.0 - number, partitions=1)
+    details = build_report(PlainReader(tables), SUMMARY, 2).details
+    asleep = [f"asleep-{number}" for number in range(ON_TOP)]
+    assert [one.group.group for one in details] == [f"busy-{ON_TOP + 2}", f"busy-{ON_TOP + 1}", *asleep]
 
 
 def test_storms_that_are_left_out_are_counted() -> None:

@@ -62,6 +62,8 @@ RANKED = 5_000
 """The most groups that are listed: those with the highest scores."""
 LISTED = 20
 """The most rows of every other list."""
+ON_TOP = 5
+"""The most incidents of each kind that the page tells on top."""
 MOST_AFFECTED = 3
 """The most groups that are named with a kind of cause or an open transaction, and the most partitions of a transaction."""
 MOST_HELD_UP = 10_000
@@ -78,7 +80,7 @@ _OF_GROUP = {field: model.column_name(field) for field in model.GroupSummary.__d
 
 def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed: int = model.DETAILED) -> model.Report:
     """Build the report from the tables of ``reader`` and the run's ``summary``. The ``detailed`` groups with the highest
-    scores get a section of their own."""
+    scores get a section of their own, and so do the groups of the incidents that are told on top of the page."""
     read = reader.rows("log_partitions", _OF_LOG_PARTITION, "-missing -records log_partition", MOST_PARTITIONS)
     counted = reader.rows("record_counts", ["what", "records"], "", LISTED)
     overview = _overview(reader, read, sum(row["records"] for row in counted if row["what"] == "in"))
@@ -89,11 +91,15 @@ def build_report(reader: ArrowTableReader, summary: Mapping[str, Any], detailed:
     storms = reader.rows("storms", STORM_COLUMNS, f"-rebalances {BY_STORM}", LISTED)
     open_rows = reader.rows("open_transactions", OPEN_TRANSACTIONS.names, "since topic partition", MOST_HELD_UP)
     open_transactions = _open_transactions(open_rows)
-    details = details_of(reader, groups[:detailed], log)
-    what_if = what_if_of(reader, [one.group for one in groups[:detailed]])
     pauses = reader.rows("commit_pauses", COMMIT_PAUSES.names, "-seconds from_ts group", LISTED)
     losses = _losses(reader)
     expiring = _expiring(reader, summary.get("now"))
+    on_top = {row["group"] for rows in (storms, pauses) for row in rows[:ON_TOP]}
+    on_top |= {one.group for one in losses[:ON_TOP]} | {one.group for one in expiring[:ON_TOP]}
+    on_top |= {group for one in open_transactions[:ON_TOP] for group in one.waiting}
+    chosen = [one for place, one in enumerate(groups) if place < detailed or one.group in on_top]
+    details = details_of(reader, chosen, log)
+    what_if = what_if_of(reader, [one.group for one in chosen])
     return model.Report(
         run=model.RunInfo(source=str(summary.get("source")), as_of=summary.get("as_of"), now=summary.get("now")),
         overview=overview,

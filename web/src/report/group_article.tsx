@@ -1,4 +1,4 @@
-/** One of the most troubled groups: what happened to it, drawn and in words. */
+/** One group that has a section: what happened to it, drawn and in words. */
 import { useEffect, useState } from "preact/hooks";
 import { hasEpochs, type AssignorResult, type GroupDetail, type Vocabulary } from "./model.ts";
 import { memberColours, OTHERS, OwnershipChart, TimelineChart } from "./group_charts.tsx";

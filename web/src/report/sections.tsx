@@ -165,7 +165,7 @@ export function DetailsPanel({ report, vocabulary, anchors }: { report: Report; 
   const rest = overview.groups - details.length;
   return (
     <Panel id="details" title="Group by group" aside={<Sources tables={GROUP_TABLES} />}>
-      <p>{rest > 0 ? <>The {number(details.length)} most troubled groups. {number(rest)} more have no section here: <code>groupcoord pipeline run --details N</code> gives more groups one, and the tables under “Where from” have all groups.</> : "All groups."}</p>
+      <p>{rest > 0 ? <>The most troubled groups, and those named on top of the page: {number(details.length)}. {number(rest)} more have no section here: <code>groupcoord pipeline run --details N</code> gives more groups one, and the tables under “Where from” have all groups.</> : "All groups."}</p>
       {details.map((detail, place) => {
         const { group } = detail.group;
         return <GroupArticle key={group} id={anchors.get(group)!} detail={detail} vocabulary={vocabulary} whatIf={what_if?.groups[group]} isOpen={place === 0} />;
