@@ -131,9 +131,10 @@ workflows: ## run actionlint for .github, and shellcheck for all scripts (needs 
 kafka-image: ## build an image like apache/kafka from Debian's packages and Maven Central, without an image registry
 	docker/with-docker.sh docker/kafka/build.sh
 
-kafka-libs: ## download and verify the jars of Kafka and Kafka Streams, for the tests that run them (needs Maven)
+kafka-libs: ## download and verify the jars of Kafka, Kafka Streams and Spark's connector, for the tests that run them (needs Maven)
 	@docker/kafka/jars.sh
 	@docker/kafka/jars.sh 4.3.1-streams
+	@docker/kafka/jars.sh spark-connector
 
 assignor-vectors: .venv/dev kafka-libs ## compute the results of Kafka's server-side assignors again, for the tests (needs Java)
 	$(BIN)/python -m tests.assignors.server_side_groups

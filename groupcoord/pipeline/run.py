@@ -80,6 +80,7 @@ def run_pipeline(
     started = datetime.now(UTC)
     with ParallelSteps(lambda: spark.sparkContext.cancelJobsWithTag(_TAG)) as steps:
         job = _Job(spark, output, options, progress, steps)
+        plan = job.surveyed(plan)
         job.records(plan)
         job.modern()
         job.current()
@@ -120,11 +121,15 @@ class _Job:
         self._log_end: datetime | None = None
         self._warnings: list[SourceWarning] = []
 
+    def surveyed(self, plan: SourcePlan) -> SourcePlan:
+        """The plan to use, after a survey of the source if it needs one."""
+        if plan.survey is None:
+            return plan
+        with self._progress.step("look through the source"):
+            return plan.surveyed(self._spark)
+
     def records(self, plan: SourcePlan) -> None:
         """Read the source, and write the tables of records and what is counted over all of them."""
-        if plan.survey is not None:
-            with self._progress.step("look through the source"):
-                plan = plan.surveyed(self._spark)
         with self._progress.step("read and decode") as rows:
             records = read_records(self._spark, plan, self._output, self._options.as_of)
             rows(records.read)

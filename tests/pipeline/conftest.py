@@ -19,6 +19,8 @@ __all__ = ["unpack"]  # what is in a page
 
 MISSING = [name for name in ("pyspark", "pyarrow", "pandas") if find_spec(name) is None]
 HERE = Path(__file__).parent
+CONNECTOR = sorted((HERE.parents[1] / "docker" / "kafka" / "libs-spark-connector").glob("*.jar"))
+"""The jars of Spark's Kafka connector: `make kafka-libs`."""
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"  # hundreds of tests compile more than the usual 48 MB hold
     " -XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=256m"  # what grows bit by bit is collected as a whole each time
@@ -64,8 +66,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
         "spark.hadoop.fs.s3a.secret.key": "kept",
     }
-    if jars := os.environ.get("SPARK_KAFKA_JARS"):
-        conf["spark.jars"] = jars
+    if CONNECTOR:
+        conf["spark.jars"] = ",".join(map(str, CONNECTOR))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with session("local[2]", conf) as found:

@@ -16,6 +16,7 @@ BOUNDED = {
     "tables/consecutive_commits.py": 1,  # at most MOST_SLOW partitions that commit rarely
     "tables/log_coverage.py": 1,  # a row for a thousand offsets
     "sources/factory.py": 1,  # which slices of segments there are
+    "sources/spark_kafka_source.py": 1,  # the partitions of topics for which the cluster is asked
     "watch/batch_writer.py": 5,  # numbers for each partition of the log, table and group, the sum of lags, storms
     "report/arrow_table_reader.py": 1,  # partial results, which are bounded
 }

@@ -302,7 +302,7 @@ def test_a_living_cluster_is_read_as_its_files_are(spark: SparkSession, tmp_path
     log.write(tmp_path / "data")
     with serving(tmp_path / "data", CONFIG) as address:
         files = plan_source(f"segments:{tmp_path}/data", {}).surveyed(spark)
-        plan = plan_source(f"kafka:{address}", {})
+        plan = plan_source(f"kafka:{address}", {}).surveyed(spark)
         over_the_wire = log_of(spark, plan)
         assert over_the_wire.schema == spark.createDataFrame([], LOG.ddl).schema
         found = over_the_wire.collect()

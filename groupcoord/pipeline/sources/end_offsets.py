@@ -29,13 +29,14 @@ ASKING_S = 10.0
 _NEEDED = {"topic", "partition", "end_offset"}
 _ASKED = {"unread", "open_transaction"}
 """The columns that only a cluster can provide."""
+Offsets = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
 class EarlierEnds:
     """The end offsets of partitions at an earlier time. ``has_others``: may the other partitions get their end of now?"""
 
-    ends: Mapping[tuple[str, int], int]
+    ends: Offsets
     has_others: bool
 
 
@@ -67,27 +68,37 @@ def _asking(
                 wanted = set(zip(topics, partitions, strict=True))
                 committed |= zip(zip(topics, partitions, strict=True), offsets, strict=True)
                 starts = cluster.known_offsets(wanted, EARLIEST)
-                ends = _as_of(earlier, cluster.known_offsets(wanted, LATEST))
-                held_up = kafka_source.held_up_partitions(options, ends)
-                rows += [
-                    {
-                        "topic": topic,
-                        "partition": partition,
-                        "end_offset": end,
-                        "log_start_offset": starts.get((topic, partition)),
-                        "at": now_ms * 1000,
-                        "unread": [],
-                        "open_transaction": held_up.get((topic, partition)),
-                    }
-                    for (topic, partition), end in ends.items()
-                ]
+                ends = as_of(earlier, cluster.known_offsets(wanted, LATEST))
+                rows += _rows(starts, ends, now_ms, kafka_source.held_up_partitions(options, ends))
             fetch_first_unread(cluster, rows, committed)
         yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(END_OFFSETS.columns))
 
     return ask
 
 
-def _as_of(earlier: EarlierEnds | None, ends: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+def end_offset_rows(starts: Offsets, ends: Offsets, now_ms: int) -> Any:
+    """END_OFFSETS of ``ends`` as an Arrow table, without what only ``kafka:`` asks for."""
+    return pa.Table.from_pylist(_rows(starts, ends, now_ms, {}), schema=arrow_schema(END_OFFSETS.columns))
+
+
+def _rows(
+    starts: Offsets, ends: Offsets, now_ms: int, held_up: Mapping[tuple[str, int], Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            "end_offset": end,
+            "log_start_offset": starts.get((topic, partition)),
+            "at": now_ms * 1000,
+            "unread": [],
+            "open_transaction": held_up.get((topic, partition)),
+        }
+        for (topic, partition), end in ends.items()
+    ]
+
+
+def as_of(earlier: EarlierEnds | None, ends: Offsets) -> Offsets:
     """The ends of now as they were at the time of ``earlier``; a topic that was made anew since then may end before that."""
     if earlier is None:
         return ends

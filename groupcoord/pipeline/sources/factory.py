@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupcoord.client.log_reader import READ_UNCOMMITTED
 from groupcoord.pipeline.errors import PipelineError, SourceWarning
-from groupcoord.pipeline.sources import jsonl_source, kafka_source, spark_kafka_source
+from groupcoord.pipeline.sources import jsonl_source, kafka_source
 from groupcoord.pipeline.sources.end_offsets import EarlierEnds, ends_of_cluster, latest_ends
 from groupcoord.pipeline.sources.kafka_source import ClusterReader
 from groupcoord.pipeline.sources.segment_files import (
@@ -33,6 +33,7 @@ from groupcoord.pipeline.sources.segment_files import (
     read_piece,
     survey,
 )
+from groupcoord.pipeline.sources.spark_kafka_source import ConnectorCluster
 
 FEW = 50_000
 """A source with fewer records is read in this process, not in Spark's tasks."""
@@ -57,7 +58,7 @@ class SourcePlan:
     - ``hidden``: the PLACES of hidden records, for sources whose batches do not contain them.
     - ``warnings`` are known before reading, ``remarks`` gives those that are known after it.
     - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
-    - ``survey``: gives the plan to use instead, for sources that Spark has to survey before they can be read.
+    - ``survey``: gives the plan to use instead, for sources that are surveyed with Spark before they can be read.
     """
 
     spec: str
@@ -151,17 +152,10 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
             ends=ends,
             asked_at=asked_at,
             remarks=remarks,
+            offsets_retention_ms=retention_ms,
         )
 
-    return SourcePlan(
-        spec=spec,
-        read=_not_surveyed,
-        about=about,
-        ends=ends,
-        asked_at=asked_at,
-        offsets_retention_ms=retention_ms,
-        survey=survey,
-    )
+    return SourcePlan(spec=spec, read=_not_surveyed, about=about, offsets_retention_ms=retention_ms, survey=survey)
 
 
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
@@ -234,7 +228,20 @@ def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
 
 
 def _plan_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
-    return SourcePlan(spec=spec, read=partial(spark_kafka_source.read, bootstrap=bootstrap, options=options))
+    cluster = ConnectorCluster(bootstrap, options)
+
+    def survey(_: SparkSession) -> SourcePlan:
+        log = cluster.log_bounds(is_stable=True)
+        now_ms = time.time_ns() // 1_000_000
+        earlier = EarlierEnds(cluster.latest_ends(None), has_others=False)
+        return SourcePlan(
+            spec=spec,
+            read=partial(cluster.read, log=log),
+            ends=partial(cluster.end_offsets, now_ms=now_ms, earlier=earlier),
+            asked_at=datetime.fromtimestamp(now_ms / 1000, UTC),
+        )
+
+    return SourcePlan(spec=spec, read=_not_surveyed, survey=survey)
 
 
 _PLANS = {"kafka": _plan_kafka, "segments": _plan_segments, "jsonl": _plan_jsonl, "connector": _plan_connector}
@@ -305,10 +312,13 @@ def _stream_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Stre
 
 
 def _stream_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> StreamSource:
-    asked = {"maxOffsetsPerTrigger": MOST, **options}
+    cluster = ConnectorCluster(bootstrap, {"maxOffsetsPerTrigger": MOST, **options})
     return StreamSource(
         spec=spec,
-        identity={"topic": spark_kafka_source.TOPIC, "by the connector at": bootstrap},
-        load=partial(spark_kafka_source.stream, bootstrap=bootstrap, options=asked),
-        positions=lambda text: dict(json.loads(text)[spark_kafka_source.TOPIC]),
+        identity={"topic": kafka_source.TOPIC, "by the connector at": bootstrap},
+        load=cluster.stream,
+        positions=lambda text: dict(json.loads(text)[kafka_source.TOPIC]),
+        bounds=cluster.log_bounds,
+        ends=cluster.end_offsets,
+        latest_ends=cluster.latest_ends,
     )
