@@ -153,7 +153,7 @@ clean: ## delete the virtual environment, all caches and everything that was bui
 	@touch $@
 
 .venv/pipeline: .venv/uv pyproject.toml
-	$(INSTALL) --editable ".[client,fast,pipeline]"
+	$(INSTALL) --editable ".[client,connect,fast,pipeline]"
 	@touch $@
 
 .venv/dev: .venv/uv pyproject.toml

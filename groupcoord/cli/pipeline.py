@@ -185,7 +185,9 @@ def _retention_ms(arguments: argparse.Namespace) -> int | None:
 def _configure_spark(parser: argparse.ArgumentParser) -> None:
     spark = parser.add_argument_group("Spark")
     spark.add_argument(
-        "--master", help="Spark's master (default: that of spark-submit, else all cores of this machine)"
+        "--master",
+        help="Spark's master, or for run the address of a server of Spark Connect, sc://HOST:PORT (default: the master of "
+        "spark-submit, else all cores of this machine)",
     )
     spark.add_argument("--packages", help="Maven coordinates of jars to download, as for spark-submit")
     spark.add_argument("--conf", **_PAIRS, help="set a Spark property; may be repeated")
@@ -264,6 +266,8 @@ def _session(
     from groupcoord.pipeline.spark_session import session  # noqa: PLC0415 - of the extra
 
     conf, verbose = dict(arguments.conf), arguments.verbose
+    if command != "run" and (arguments.master or "").startswith("sc://"):
+        raise PipelineError(f"{command} cannot use Spark Connect: choose another --master than {arguments.master}")
     return session(
         arguments.master, conf, packages=arguments.packages, is_verbose=verbose, about=about, command=command
     )

@@ -4,6 +4,7 @@ from typing import IO
 
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles
+from groupcoord.pipeline.local_files import LocalFiles
 
 _LOCK = ".lock"
 
@@ -14,7 +15,7 @@ class DirectoryLock:
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
 
-    def acquire(self, files: HadoopFiles, root: str, what: str) -> bool:
+    def acquire(self, files: HadoopFiles | LocalFiles, root: str, what: str) -> bool:
         """Lock ``root``, where a ``what`` (a run, a watch) will write. Returns False, without a lock, if it is not on a local
         disk.
 

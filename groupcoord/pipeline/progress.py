@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
+from groupcoord.pipeline.spark_session import is_connect
+
 SAY_EVERY_S = 10.0
 
 
@@ -20,7 +22,9 @@ class RunningTasks(NamedTuple):
 
 
 def running_tasks(spark: SparkSession) -> RunningTasks:
-    """The tasks of Spark's active stages; may be called from any thread."""
+    """The tasks of Spark's active stages; may be called from any thread. Spark Connect does not tell them."""
+    if is_connect(spark):
+        return RunningTasks(0, 0)
     tracker = spark.sparkContext.statusTracker()
     stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number)) is not None]
     return RunningTasks(sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages))

@@ -26,7 +26,7 @@ from groupcoord.pipeline.report.build_report import build_report
 from groupcoord.pipeline.report.report_model import DETAILED
 from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.sources.factory import SourcePlan
-from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, twin
+from groupcoord.pipeline.spark_session import FOR_SMALL, INTERPRETED, MAP_HERE, SMALL, cancel_jobs, tag_jobs, twin
 from groupcoord.pipeline.tables.commit_tables import (
     WINDOW,
     commit_gaps,
@@ -78,7 +78,7 @@ def run_pipeline(
 ) -> dict[str, Any]:
     """Write all tables and the report; returns the summary (``run.json``). Raises PipelineError."""
     started = datetime.now(UTC)
-    with ParallelSteps(lambda: spark.sparkContext.cancelJobsWithTag(_TAG)) as steps:
+    with ParallelSteps(lambda: cancel_jobs(spark, _TAG)) as steps:
         job = _Job(spark, output, options, progress, steps)
         plan = job.surveyed(plan)
         job.records(plan)
@@ -261,7 +261,7 @@ class _Job:
         query is interpreted, not compiled."""
 
         def work() -> int:
-            self._spark.sparkContext.addJobTag(_TAG)
+            tag_jobs(self._spark, _TAG)
             counts = {one: self._steps.rows(one) for one in (*inputs, *of)}
             session = self._few if of and sum(counts[one] for one in of) < SMALL else self._many
             with self._progress.step(name) as rows:

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -29,11 +30,12 @@ from groupcoord.pipeline import schemas
 from groupcoord.pipeline.directory_lock import DirectoryLock
 from groupcoord.pipeline.errors import PipelineError
 from groupcoord.pipeline.hadoop_files import HadoopFiles, check_columns, java_reason
+from groupcoord.pipeline.local_files import LocalFiles
 from groupcoord.pipeline.report.arrow_table_reader import ArrowTableReader, local_scan, spark_scan
 from groupcoord.pipeline.report.report_files import PAGE, REPORT, render_page, report_to_json
 from groupcoord.pipeline.report.report_model import Report
 from groupcoord.pipeline.schemas import TableSchema
-from groupcoord.pipeline.spark_session import is_one_process
+from groupcoord.pipeline.spark_session import is_connect, is_one_process
 
 CODEC = "spark.sql.parquet.compression.codec"
 CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
@@ -42,6 +44,7 @@ TABLES = "tables"
 STAGED = "staged"
 RUN = "run.json"
 _BEGIN, PARTIAL = "run-", ".partial"
+_SEEN = "seen"
 
 
 def refuse_unwritable(out: Path, mark: str = RUN, what: str = "run") -> None:
@@ -70,14 +73,18 @@ class RunOutput:
         self._spark = spark
         self._work = f"{_BEGIN}{uuid.uuid4().hex[:12]}{PARTIAL}"
         self._lock = DirectoryLock()
-        self._files: HadoopFiles
+        self._files: HadoopFiles | LocalFiles
         self._report: Report | None = None
         self._schemas: dict[str, StructType] = {}
         self._by_tasks: set[str] = set()
 
     def __enter__(self) -> Self:
+        if is_connect(self._spark) and "://" in self.root:
+            raise PipelineError(
+                f"over Spark Connect --out is a directory that this process and the server share, and not {self.root}"
+            )
         try:
-            self._files = HadoopFiles(self._spark, self.root)
+            self._files = LocalFiles(self.root) if is_connect(self._spark) else HadoopFiles(self._spark, self.root)
             self.root = self._files.root
             left = self._left() if self._files.exists("") else []
             whole = [name for name in left if self._files.exists(f"{name}/{RUN}")]
@@ -85,6 +92,8 @@ class RunOutput:
                 raise PipelineError(f"{self.root}/{TABLES} is there and not from a run: choose another --out")
             if not self._files.make_directory(self._work):
                 raise PipelineError(f"cannot write to {self.root}")
+            if is_connect(self._spark):
+                self._check_shared()
             if self._lock.acquire(self._files, self.root, "run"):
                 for name in left:  # of killed runs; a complete one is first moved into place
                     if name in whole:
@@ -92,6 +101,8 @@ class RunOutput:
                     self._files.delete(name)
         except Py4JJavaError as problem:
             raise PipelineError(f"cannot write to {self.root}: {java_reason(problem)}") from None
+        except OSError as problem:
+            raise PipelineError(f"cannot write to {self.root}: {problem.strerror}") from None
         except PipelineError:
             self.__exit__()
             raise
@@ -104,13 +115,23 @@ class RunOutput:
             self._files.delete(self._work)
         self._lock.release()
 
+    def _check_shared(self) -> None:
+        """Raise PipelineError if the server of Spark Connect does not see what this process writes."""
+        self._files.write_text(f"{self._work}/{_SEEN}", _SEEN)
+        try:
+            self._spark.read.text(f"{self.root}/{self._work}/{_SEEN}").collect()  # one line
+        except PySparkException:
+            raise PipelineError(
+                f"the server of Spark Connect does not see {self.root}: --out is a directory that it and this process share"
+            ) from None
+
     def _left(self) -> list[str]:
         """The staging directories of runs that are writing or were killed."""
         return [name for name in self._files.names("") if name.startswith(_BEGIN) and name.endswith(PARTIAL)]
 
     def write(self, frame: DataFrame, table: TableSchema) -> DataFrame:
         """Write ``frame``, which must have exactly the columns of ``table``; returns the written table."""
-        return self._write(frame, table, "errorifexists")
+        return self._write(frame, table, "error")
 
     def append(self, frame: DataFrame, table: TableSchema) -> DataFrame:
         """Append ``frame`` to ``table``; returns the whole table."""
@@ -125,12 +146,12 @@ class RunOutput:
             if name in schemas.TABLES:
                 check_columns(rows, schemas.TABLES[name])
             self._schemas[name] = rows.schema
-            mode = "append" if name in self._by_tasks else "errorifexists"
+            mode = "append" if name in self._by_tasks else "error"
             rows.write.mode(mode).parquet(f"{self.root}/{path}")
             return self._files.parquet_rows(path)
         self._schemas[name] = from_arrow_schema(rows.schema)
         content = BytesIO()
-        pq.write_table(rows, content, compression=CODECS.get(self._spark.conf.get(CODEC, ""), "none"))
+        pq.write_table(rows, content, compression=CODECS.get(self._spark.conf.get(CODEC), "none"))
         self._files.write_bytes(f"{path}/part-0.parquet", content.getvalue())
         return self._files.parquet_rows(path) if name in self._by_tasks else len(rows)
 
@@ -162,9 +183,11 @@ class RunOutput:
     def files_of_tasks(self, name: str) -> tuple[Path, str] | None:
         """The local directory into which tasks write ``name`` themselves, and the codec for PyArrow. None if they cannot: the
         directory is not local, tasks run in other processes, or PyArrow does not have the codec."""
-        codec = CODECS.get(self._spark.conf.get(CODEC, ""))
-        folder = self._files.local(self._path(name)) if is_one_process(self._spark.sparkContext.master) else None
-        if folder is None or codec is None:
+        codec = CODECS.get(self._spark.conf.get(CODEC))
+        if is_connect(self._spark) or codec is None or not is_one_process(self._spark.sparkContext.master):
+            return None
+        folder = self._files.local(self._path(name))
+        if folder is None:
             return None
         self._by_tasks.add(name)
         return folder, codec

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import re
+import socket
 import sys
 import tempfile
 import warnings
@@ -40,6 +41,12 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 FOR_SMALL = {**INTERPRETED, "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 MAP_HERE = "spark.groupcoord.mapHere"
 """A session setting: run Arrow functions in this process. Starting a Python worker for a task takes a second."""
+CONNECT = "sc://"
+"""Begins the address of a server of Spark Connect."""
+CONNECT_PORT = 15002
+"""The port of such a server, unless its address has another."""
+CONNECT_S = 10.0
+"""It has to accept a connection within so many seconds."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """The environment variable that is set if ``spark-submit`` has already started Java."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -85,7 +92,6 @@ appender.console.filter.none.level = off
 ``warn``, because Spark prints a message when it changes another level."""
 
 
-@contextlib.contextmanager
 def session(
     master: str | None,
     conf: Mapping[str, str],
@@ -94,15 +100,36 @@ def session(
     is_verbose: bool = False,
     about: int | None = None,
     command: str = "session",
-) -> Iterator[SparkSession]:
+) -> contextlib.AbstractContextManager[SparkSession]:
     """A context manager for a Spark session. If ``master`` is None, Spark runs where ``spark-submit`` says, or on all cores
-    of this machine. ``about`` is the approximate number of records, if known: Java is configured for it. ``command`` is the
-    command that asks for it: each has an archive of the classes that it needs.
+    of this machine; ``sc://HOST:PORT`` is a server of Spark Connect. ``about`` is the approximate number of records, if known:
+    Java, or the queries of that server, are configured for it. ``command`` is the command that asks for it: each has an archive
+    of the classes that it needs.
 
     Unless ``is_verbose``, Spark's log is silent; errors are raised. Raises PipelineError if there is no Java or Spark does not
-    start.
+    start; if no server of Spark Connect answers, or ``packages`` are wanted of it.
     """
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    if master is not None and master.startswith(CONNECT):
+        if packages:
+            raise PipelineError(
+                f"--packages is for a Spark that begins with this command: {master} has the jars it began with"
+            )
+        return _connected(master, {**DEFAULTS, **(FOR_SMALL if about is not None and about < SMALL else {}), **conf})
+    return _started(master, conf, packages, about, command, is_verbose=is_verbose)
+
+
+@contextlib.contextmanager
+def _started(
+    master: str | None,
+    conf: Mapping[str, str],
+    packages: str | None,
+    about: int | None,
+    command: str,
+    *,
+    is_verbose: bool,
+) -> Iterator[SparkSession]:
+    """A session of a Spark that this process starts, or that ``spark-submit`` has started."""
     is_submitted = _GATEWAY in os.environ
     java = None if is_submitted else find_java()
     master = chosen_master(master)
@@ -161,6 +188,26 @@ def session(
             spark.stop()
 
 
+@contextlib.contextmanager
+def _connected(remote: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of the server of Spark Connect at ``remote``, whose Python processes get the package groupcoord."""
+    host, _, port = remote.removeprefix(CONNECT).partition("/")[0].partition(":")
+    try:
+        socket.create_connection((host, int(port or CONNECT_PORT)), timeout=CONNECT_S).close()
+    except (OSError, ValueError) as problem:  # PySpark itself would try again for minutes
+        raise PipelineError(f"no server of Spark Connect answers at {remote}: {problem}") from None
+    try:
+        spark = SparkSession.builder.remote(remote).config(map=dict(settings)).create()
+    except ImportError as problem:
+        raise PipelineError(f"Spark Connect needs pip install 'groupcoord[connect]': {problem}") from None
+    try:
+        with tempfile.TemporaryDirectory(prefix="groupcoord-spark-") as folder:
+            spark.addArtifacts(str(packed(Path(folder))), pyfile=True)
+            yield spark
+    finally:
+        spark.stop()
+
+
 def _forget_cluster_defaults(spark: SparkSession) -> None:
     """Remove the defaults of YARN and MapReduce, two thirds of Hadoop's configuration, which Spark sends to the tasks of each
     query once for each table that it reads. In one process nobody asks for them; what a user has set stays."""
@@ -183,13 +230,32 @@ def map_in_arrow(frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[
     return spark.createDataFrame(made)
 
 
+def is_connect(spark: SparkSession) -> bool:
+    """Is it a session of Spark Connect? It has no SparkContext and no Java in this process, and its tables cannot be joined
+    with those of another session, such as a clone."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
 def twin(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """A clone of the session ``spark`` with the settings ``conf`` on top; ``spark`` itself is not changed."""
+    """A clone of the session ``spark`` with the settings ``conf`` on top; ``spark`` itself is not changed. Over Spark Connect
+    it is ``spark`` as it is."""
+    if is_connect(spark):
+        return spark
     java: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001 - Python has no name for it
     made = SparkSession(spark.sparkContext, java)
     for name, value in conf.items():
         made.conf.set(name, value)
     return made
+
+
+def tag_jobs(spark: SparkSession, tag: str) -> None:
+    """Let ``cancel_jobs`` cancel what this thread asks of ``spark`` from now on."""
+    (spark.addTag if is_connect(spark) else spark.sparkContext.addJobTag)(tag)
+
+
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel all running jobs that threads have tagged with ``tag``."""
+    (spark.interruptTag if is_connect(spark) else spark.sparkContext.cancelJobsWithTag)(tag)
 
 
 def chosen_master(master: str | None) -> str | None:

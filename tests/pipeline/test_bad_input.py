@@ -96,6 +96,30 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["generate", "--records", "9"],
+            "generate cannot use Spark Connect: choose another --master than sc://127.0.0.1:1",
+        ),
+        (
+            ["run", "--source", "jsonl:FILE", "--packages", "a:b:1"],
+            "--packages is for a Spark that begins with this command: ",
+        ),
+        (["run", "--source", "jsonl:FILE"], "no server of Spark Connect answers at sc://127.0.0.1:1: "),
+    ],
+)
+def test_what_a_server_of_spark_connect_cannot_do_is_told(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "FILE").write_text('{"partition": 0, "offset": 0, "timestamp": 1, "key": "AAEA", "value": null}\n')
+    monkeypatch.chdir(tmp_path)
+    assert main(["pipeline", *words, "--out", "out", "--master", "sc://127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err.startswith(f"groupcoord pipeline: {said}")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["--as-of", "yesterday"],

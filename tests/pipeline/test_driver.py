@@ -12,6 +12,7 @@ COLLECTING = {"collect", "toPandas", "toLocalIterator", "toArrow", "first", "hea
 BOUNDED = {
     "run.py": 3,  # what is around the last holes, the first partitions with an open transaction, the first topics without ends
     "record_table_writer.py": 1,  # the names of the files that tasks wrote
+    "run_output.py": 1,  # one line, over Spark Connect
     "spark_session.py": 1,  # a small log, whose tasks are done in the driver
     "tables/consecutive_commits.py": 1,  # at most MOST_SLOW partitions that commit rarely
     "tables/log_coverage.py": 1,  # a row for a thousand offsets

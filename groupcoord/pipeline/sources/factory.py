@@ -34,6 +34,7 @@ from groupcoord.pipeline.sources.segment_files import (
     survey,
 )
 from groupcoord.pipeline.sources.spark_kafka_source import ConnectorCluster
+from groupcoord.pipeline.spark_session import is_connect
 
 FEW = 50_000
 """A source with fewer records is read in this process, not in Spark's tasks."""
@@ -130,19 +131,7 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
     ends = partial(ends_of_cluster, options=asked, now_ms=now_ms, earlier=earlier)
 
     def survey(spark: SparkSession) -> SourcePlan:
-        hidden = spark.sparkContext.accumulator({}, _MergedCounts())
-
-        def tell(part: kafka_source.OffsetRange, aborted: int, without_end: int) -> None:
-            hidden.add({(part.partition, part.start): (aborted, without_end)})
-
-        def remarks() -> list[SourceWarning]:
-            found = groupby(sorted(hidden.value.items()), key=lambda item: item[0][0])
-            return [
-                remark
-                for partition, told in found
-                for remark in hidden_remarks(partition, *map(sum, zip(*(counts for _, counts in told), strict=True)))
-            ]
-
+        tell, remarks = _counts_of_hidden(spark)
         return SourcePlan(
             spec=spec,
             read=_numbers(len(parts)),
@@ -156,6 +145,27 @@ def _plan_kafka(spec: str, bootstrap: str, options: Mapping[str, str]) -> Source
         )
 
     return SourcePlan(spec=spec, read=_not_surveyed, about=about, offsets_retention_ms=retention_ms, survey=survey)
+
+
+def _counts_of_hidden(spark: SparkSession) -> tuple[kafka_source.Tell, Callable[[], list[SourceWarning]]]:
+    """A function with which tasks tell how many records they have hidden, and one that gives the remarks about all of them.
+    Spark Connect has nothing by which tasks could tell it."""
+    if is_connect(spark):
+        return (lambda *_: None), list
+    hidden = spark.sparkContext.accumulator({}, _MergedCounts())
+
+    def tell(part: kafka_source.OffsetRange, aborted: int, without_end: int) -> None:
+        hidden.add({(part.partition, part.start): (aborted, without_end)})
+
+    def remarks() -> list[SourceWarning]:
+        found = groupby(sorted(hidden.value.items()), key=lambda item: item[0][0])
+        return [
+            remark
+            for partition, told in found
+            for remark in hidden_remarks(partition, *map(sum, zip(*(counts for _, counts in told), strict=True)))
+        ]
+
+    return tell, remarks
 
 
 def _numbers(tasks: int) -> Callable[[SparkSession], DataFrame]:
@@ -191,7 +201,8 @@ def _survey_segments(spec: str, directory: Path, size: int, spark: SparkSession)
         tasks = min(len(folders), size // BYTES_TO_SURVEY + 2 * spark.sparkContext.defaultParallelism)
         return spark.sparkContext.parallelize(folders, tasks).map(look).collect()
 
-    found = survey(directory) if size < BYTES_TO_SURVEY else survey(directory, each=in_tasks)
+    is_here = size < BYTES_TO_SURVEY or is_connect(spark)
+    found = survey(directory) if is_here else survey(directory, each=in_tasks)
     tasks = split_into_tasks(found.pieces, PIECE_BYTES)
     return SourcePlan(
         spec=spec,
