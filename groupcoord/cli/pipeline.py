@@ -266,8 +266,6 @@ def _session(
     from groupcoord.pipeline.spark_session import session  # noqa: PLC0415 - of the extra
 
     conf, verbose = dict(arguments.conf), arguments.verbose
-    if command != "run" and (arguments.master or "").startswith("sc://"):
-        raise PipelineError(f"{command} cannot use Spark Connect: choose another --master than {arguments.master}")
     return session(
         arguments.master, conf, packages=arguments.packages, is_verbose=verbose, about=about, command=command
     )

@@ -47,6 +47,8 @@ CONNECT_PORT = 15002
 """The port of such a server, unless its address has another."""
 CONNECT_S = 10.0
 """It has to accept a connection within so many seconds."""
+OVER_CONNECT = ("run", "session")
+"""The commands that need no Java in this process."""
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """The environment variable that is set if ``spark-submit`` has already started Java."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -107,10 +109,13 @@ def session(
     of the classes that it needs.
 
     Unless ``is_verbose``, Spark's log is silent; errors are raised. Raises PipelineError if there is no Java or Spark does not
-    start; if no server of Spark Connect answers, or ``packages`` are wanted of it.
+    start; if no server of Spark Connect answers, or if ``command`` or ``packages`` are nothing for it.
     """
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    master = chosen_master(master)
     if master is not None and master.startswith(CONNECT):
+        if command not in OVER_CONNECT:
+            raise PipelineError(f"{command} cannot use Spark Connect: choose another --master than {master}")
         if packages:
             raise PipelineError(
                 f"--packages is for a Spark that begins with this command: {master} has the jars it began with"
@@ -132,7 +137,6 @@ def _started(
     """A session of a Spark that this process starts, or that ``spark-submit`` has started."""
     is_submitted = _GATEWAY in os.environ
     java = None if is_submitted else find_java()
-    master = chosen_master(master)
     is_local, is_here = is_one_process(master), is_one_machine(master)
     if is_here:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

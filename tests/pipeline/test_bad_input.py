@@ -112,9 +112,10 @@ def test_the_command_says_it_in_one_line_and_writes_nothing(tmp_path: Path, caps
 def test_what_a_server_of_spark_connect_cannot_do_is_told(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SPARK_MASTER", "sc://127.0.0.1:1")
     (tmp_path / "FILE").write_text('{"partition": 0, "offset": 0, "timestamp": 1, "key": "AAEA", "value": null}\n')
     monkeypatch.chdir(tmp_path)
-    assert main(["pipeline", *words, "--out", "out", "--master", "sc://127.0.0.1:1"]) == 1
+    assert main(["pipeline", *words, "--out", "out"]) == 1
     assert capsys.readouterr().err.startswith(f"groupcoord pipeline: {said}")
     assert not (tmp_path / "out").exists()
 

@@ -90,6 +90,13 @@ def test_the_tables_are_those_of_a_run_without_it(remote: str, tmp_path: Path, r
     assert [(row["end_offset"], row["lag"]) for row in tables_in(tmp_path / "out")["lag"]] == [(3, 1)]
 
 
+def test_the_connector_needs_java_here(remote: str, tmp_path: Path) -> None:
+    done = run(remote, "connector:127.0.0.1:1", tmp_path / "out")
+    assert done.returncode == 1
+    said = "groupcoord pipeline: connector:127.0.0.1:1 needs a Spark without Connect; kafka:127.0.0.1:1 does not"
+    assert done.stderr.strip().endswith(said)
+
+
 def test_an_output_that_the_server_cannot_see_is_refused(remote: str) -> None:
     done = run(remote, f"segments:{RECORDED}", "s3a://bucket/groups")
     assert done.returncode == 1

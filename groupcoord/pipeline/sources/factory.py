@@ -241,7 +241,9 @@ def _plan_jsonl(spec: str, path: str, _: Mapping[str, str]) -> SourcePlan:
 def _plan_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> SourcePlan:
     cluster = ConnectorCluster(bootstrap, options)
 
-    def survey(_: SparkSession) -> SourcePlan:
+    def survey(spark: SparkSession) -> SourcePlan:
+        if is_connect(spark):
+            raise PipelineError(f"{spec} needs a Spark without Connect; kafka:{bootstrap} does not")
         log = cluster.log_bounds(is_stable=True)
         now_ms = time.time_ns() // 1_000_000
         earlier = EarlierEnds(cluster.latest_ends(None), has_others=False)
