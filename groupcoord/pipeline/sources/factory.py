@@ -273,9 +273,10 @@ class StreamSource:
     - ``identity``: tells one source from another, so that a watch is not continued with another cluster or topic.
     - ``load``: gives LOG as a streaming DataFrame. ``topic`` is the topic of the log.
     - ``positions``: the next offset of each partition of the log, from the text of the offsets in Spark's checkpoint.
-    - ``bounds``: asks the cluster for the first offset and the end of each partition of the log; None if it cannot be asked.
+    - ``bounds``: asks the cluster for the first offset and the end of each partition of the log.
     - ``ends``: asks the cluster for END_OFFSETS, given CURRENT_OFFSETS, the time in ms, and ends that were asked for at that
-      time; None if it cannot be asked. ``latest_ends`` asks for the ends of these (None: all) partitions.
+      time. ``latest_ends`` asks for the ends of these (None: all) partitions.
+    - ``knows_transactions``: does ``ends`` say which transactions are open?
     - ``offsets_retention_ms``: the cluster's retention of offsets, if known.
     """
 
@@ -284,9 +285,10 @@ class StreamSource:
     topic: str = kafka_source.TOPIC
     load: Callable[[SparkSession], DataFrame]
     positions: Callable[[str], Positions]
-    bounds: Callable[[], kafka_source.Bounds] | None = None
-    ends: Callable[[DataFrame, int, EarlierEnds | None], DataFrame] | None = None
-    latest_ends: Callable[[set[tuple[str, int]] | None], dict[tuple[str, int], int]] | None = None
+    bounds: Callable[[], kafka_source.Bounds]
+    ends: Callable[[DataFrame, int, EarlierEnds | None], DataFrame]
+    latest_ends: Callable[[set[tuple[str, int]] | None], dict[tuple[str, int], int]]
+    knows_transactions: bool = True
     offsets_retention_ms: int | None = None
 
 
@@ -334,4 +336,5 @@ def _stream_connector(spec: str, bootstrap: str, options: Mapping[str, str]) -> 
         bounds=cluster.log_bounds,
         ends=cluster.end_offsets,
         latest_ends=cluster.latest_ends,
+        knows_transactions=False,
     )

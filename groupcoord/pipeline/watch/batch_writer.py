@@ -158,13 +158,12 @@ class BatchWriter:
             _fit(spark, 0)
             self.output.use(spark)
             now, ends = self.now(), self._log_ends()
-            if self.stream.ends is not None:
-                step = _BatchTables(self.output, self.manifest)
-                step.lag(self.stream, now, partitions_behind(ends or {}, self.manifest.positions, Counter()))
-                has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
-                self.manifest = self.output.commit(step.manifest(now))
-                self._has_open_transactions = has_open_transactions
-                self.output.tidy()
+            step = _BatchTables(self.output, self.manifest)
+            step.lag(self.stream, now, partitions_behind(ends, self.manifest.positions, Counter()))
+            has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
+            self.manifest = self.output.commit(step.manifest(now))
+            self._has_open_transactions = has_open_transactions
+            self.output.tidy()
             self._tell_all(now, behind=_behind(ends, self.manifest.positions))
             self.last = time.monotonic()
 
@@ -194,10 +193,8 @@ class BatchWriter:
                 step.begin_tables(batch)
             counted, log_ends = commits + others, self._log_ends()
             # What the batch has is compared with the ends of when it began, however long it took since then.
-            earlier = None
-            if first_ends is not None:
-                earlier = EarlierEnds(first_ends, has_others=not partitions_behind(log_ends or {}, positions, counted))
-            lag = step.lag(self.stream, now, partitions_behind(first_log_ends or {}, positions, counted), earlier)
+            earlier = EarlierEnds(first_ends, has_others=not partitions_behind(log_ends, positions, counted))
+            lag = step.lag(self.stream, now, partitions_behind(first_log_ends, positions, counted), earlier)
             has_open_transactions = step.open_transactions(self.stream, now, had_any=self._has_open_transactions)
             if self._storms is None or step.has_new_storms:
                 self._storms = step.storms(now)
@@ -219,13 +216,14 @@ class BatchWriter:
         behind, took_s = _behind(log_ends, positions), self.last - began
         self.say(
             f"batch {batch}: {read:,} records, lag {'unknown' if lag is None else f'{lag:,}'}, "
-            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}{_behind_text(behind)}, "
-            f"{took_s:.1f} s"
+            f"{storms} {'storm' if storms == 1 else 'storms'}, {self._open_transactions(now)}"
+            f"{behind:,} behind the end of the log, {took_s:.1f} s"
         )
         self._tell_all(now, behind=behind, took_s=took_s, rebalances=step.rebalances, lost=lost)
 
     def _tell_all(self, now: datetime, **more: Any) -> None:
-        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, **more)
+        knows = self.stream.knows_transactions
+        outcome = BatchOutcome(manifest=self.manifest, now=now, view=self.output.view, knows_transactions=knows, **more)
         for tell in self.tell:
             tell(outcome)
 
@@ -237,17 +235,12 @@ class BatchWriter:
         text = open_transactions_text(found, now, self.hanging_after_s)
         return text and f"{text}, "
 
-    def _log_ends(self) -> dict[int, int] | None:
-        """The end offset of each partition of the log; None if the source cannot be asked."""
-        if self.stream.bounds is None:
-            return None
+    def _log_ends(self) -> dict[int, int]:
+        """The end offset of each partition of the log."""
         return {partition: end for partition, (_, end) in self.stream.bounds().items()}
 
-    def _known_ends(self) -> dict[tuple[str, int], int] | None:
-        """The ends of the partitions that groups have committed before, in the first batch of all; None if the source cannot be
-        asked."""
-        if self.stream.latest_ends is None:
-            return None
+    def _known_ends(self) -> dict[tuple[str, int], int]:
+        """The ends of the partitions that groups have committed before, in the first batch of all."""
         if self.manifest.batch == NONE:
             return self.stream.latest_ends(None)
         found = self.output.view(CURRENT_OFFSETS, [*PARTITION, "log_partition"])
@@ -285,13 +278,9 @@ def partitions_behind(ends: Mapping[int, int], positions: Positions, counted: Co
     return {one: amount for one, amount in left.items() if amount > max(MUCH, counted[str(one)] // 10)}
 
 
-def _behind(ends: Mapping[int, int] | None, positions: Positions) -> int | None:
-    """The number of offsets of the log that are still to be read; None if its end is unknown."""
-    return None if ends is None else sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
-
-
-def _behind_text(behind: int | None) -> str:
-    return "end of the log unknown" if behind is None else f"{behind:,} behind the end of the log"
+def _behind(ends: Mapping[int, int], positions: Positions) -> int:
+    """The number of offsets of the log that are still to be read."""
+    return sum(max(0, end - positions.get(str(one), 0)) for one, end in ends.items())
 
 
 def _counted(decoded: DataFrame) -> tuple[Counter[str], Counter[str]]:
@@ -387,20 +376,17 @@ class _BatchTables:
         Groups in partitions of the log that the watch is ``behind`` in get no lag: they may have committed more than was read.
         ``earlier`` has the ends as of ``now``, if that was before.
         """
-        groups, recent, ends = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS), None
+        groups, recent = self._view(CURRENT_GROUPS), self._view(RECENT_COMMITS)
         offsets = with_expiry(self._view(CURRENT_OFFSETS), groups, stream.offsets_retention_ms)
-        if stream.ends is not None:
-            asked_ms = int(now.timestamp() * 1000)
-            observed = stream.ends(with_log_partitions(offsets, stream.topic), asked_ms, earlier)
-            ends = self._replace(ends_after(self._view(END_OFFSETS), observed), END_OFFSETS)
+        asked_ms = int(now.timestamp() * 1000)
+        observed = stream.ends(with_log_partitions(offsets, stream.topic), asked_ms, earlier)
+        ends = self._replace(ends_after(self._view(END_OFFSETS), observed), END_OFFSETS)
         found = self._replace(lag_after(offsets, recent, ends, now, behind), LAG)
         [total] = found.agg(F.sum("lag")).collect()
         return total[0]
 
     def open_transactions(self, stream: StreamSource, now: datetime, *, had_any: bool) -> bool:
         """Stage the view ``open_transactions`` from the end offsets that ``lag`` asked for; returns whether it has rows."""
-        if END_OFFSETS.name not in self._views:
-            return False
         latest = F.unix_millis("at") == int(now.timestamp() * 1000)
         held_up = self._view(END_OFFSETS).where(latest & F.col("open_transaction").isNotNull())
         has_any = not held_up.isEmpty()

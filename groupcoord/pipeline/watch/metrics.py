@@ -90,8 +90,8 @@ class WatchMetrics(Collector):
         made.add(names.STORM, (((group,), float(group in now)) for group in there))
 
     def _transactions(self, made: "_Families", outcome: BatchOutcome) -> None:
-        if outcome.behind is None:
-            return  # the source cannot ask the cluster, so it is not known whether there are any
+        if not outcome.knows_transactions:
+            return
         rows = sorted(
             outcome.view(schemas.OPEN_TRANSACTIONS, schemas.OPEN_TRANSACTIONS.names).to_pylist(),
             key=lambda row: (row["topic"], row["partition"]),
@@ -105,8 +105,7 @@ class WatchMetrics(Collector):
         made.add(names.STABLE_OFFSET_LAG, ((place, row["end_offset"] - row["stable_offset"]) for place, row in places))
 
     def _watch(self, made: "_Families", outcome: BatchOutcome) -> None:
-        if outcome.behind is not None:
-            made.add(names.LOG_BEHIND, [((), outcome.behind)])
+        made.add(names.LOG_BEHIND, [((), outcome.behind)])
         made.add(names.RECORDS, [((), outcome.manifest.records)])
         made.add(names.VIEWS_AT, [((), outcome.now.timestamp())])
         if self._batch is not None:

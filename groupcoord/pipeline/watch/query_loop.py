@@ -78,8 +78,6 @@ def run_watch(spark: SparkSession, batch_writer: BatchWriter, schedule: WatchSch
 def _check_positions(batch_writer: BatchWriter) -> None:
     """Check that the log still has the next offset of each partition, and that it was not recreated."""
     stream = batch_writer.stream
-    if stream.bounds is None:
-        return
     bounds = stream.bounds()
     batch_writer.warnings.clear()
     for number, position in sorted(batch_writer.manifest.positions.items(), key=lambda item: int(item[0])):

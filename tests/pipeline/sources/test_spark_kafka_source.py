@@ -15,6 +15,7 @@ from groupcoord.pipeline.sources import spark_kafka_source
 from groupcoord.pipeline.sources.factory import open_stream, plan_source
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.sources.spark_kafka_source import ConnectorCluster
+from groupcoord.pipeline.watch.batch_outcome import BatchOutcome
 from groupcoord.pipeline.watch.batch_writer import BatchWriter
 from groupcoord.pipeline.watch.output_directory import WatchDirectory
 from groupcoord.pipeline.watch.query_loop import WatchSchedule, run_watch
@@ -66,10 +67,13 @@ def test_a_run_and_a_watch_have_the_records_and_the_lags_that_kafka_has(
     stream = open_stream(f"connector:{kafka.address}", {})
     with WatchDirectory(spark, str(tmp_path / "watched")) as output:
         batch_writer = BatchWriter(output, stream, output.begin(stream.spec, stream.identity), lambda line: None)
+        told: list[BatchOutcome] = []
+        batch_writer.tell = [told.append]
         run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())
         watched = lags(output.view(LAG, None).to_pylist())
         run_watch(spark, batch_writer, WatchSchedule(is_once=True), threading.Event())  # goes on where it was
     assert watched == lags(expected["lag"])
+    assert [(one.behind, one.knows_transactions) for one in told] == [(0, False)]
     assert batch_writer.manifest.records == len(expected["commits"]) + sum(
         len(expected[name]) for name in ("generations", "modern_records", "bad_records")
     )

@@ -5,6 +5,7 @@ import os
 import random
 import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -24,7 +25,7 @@ from groupcoord.pipeline.run_output import RunOutput
 from groupcoord.pipeline.schemas import CURRENT_OFFSETS, END_OFFSETS, LOG, TABLES
 from groupcoord.pipeline.sources.columnar_batch_reader import headers, read, walk
 from groupcoord.pipeline.sources.end_offsets import EarlierEnds
-from groupcoord.pipeline.sources.factory import SourcePlan, StreamSource
+from groupcoord.pipeline.sources.factory import SourcePlan, StreamSource, open_stream
 from groupcoord.pipeline.sources.kafka_source import ClusterUnavailableError
 from groupcoord.pipeline.watch.batch_writer import (
     GROWING,
@@ -94,7 +95,9 @@ class Cut:
             identity={"topic": "t"},
             load=load,
             positions=lambda text: self.positions[json.loads(text)["logOffset"]],
+            bounds=lambda: {int(number): (0, end) for number, end in self.positions[-1].items()},
             ends=ends,
+            latest_ends=lambda _: {},
         )
 
     def plan(self) -> SourcePlan:
@@ -218,9 +221,7 @@ class Said:
 
 
 def look(bounds: dict[int, tuple[int, int]], batch_writer: Said) -> list[Any]:
-    batch_writer.stream = StreamSource(
-        spec="kafka:x", identity={}, load=lambda spark: spark, positions=json.loads, bounds=lambda: bounds
-    )
+    batch_writer.stream = replace(open_stream("connector:x:1", {}), bounds=lambda: bounds)
     _check_positions(cast("BatchWriter", batch_writer))
     return batch_writer.warnings
 
